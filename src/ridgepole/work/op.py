@@ -178,6 +178,10 @@ class Op:
     """The CPU waits for the GPU here (`.item()`, a copy to the host, `nonzero`)."""
     inner: tuple[Op, ...] = ()
     """For a fused kernel: the calls it replaces, `call.operator` then being "fused::…"."""
+    inputs: tuple[int, ...] = ()
+    """Value ids, one for each of `call.tensors`, in order; a view has its base's id. Empty: not recorded."""
+    results: tuple[int, ...] = ()
+    """Value ids, one for each of `call.outputs`; an in-place result has its input's id. Empty: not recorded."""
 
     @property
     def operator(self) -> str:
@@ -199,3 +203,5 @@ class Program:
     parameters: int = 0
     peak_memory: int = 0
     notes: tuple[str, ...] = ()
+    returned: tuple[int, ...] = ()
+    """Value ids that outlive the program (what it returned, gradients, state)."""
