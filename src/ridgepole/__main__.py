@@ -1,0 +1,5 @@
+"""`python -m ridgepole`."""
+
+from ridgepole.cli.main import main
+
+main()

@@ -1,0 +1,66 @@
+"""`ridgepole machine list | show NAME | doctor`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from ridgepole.cli import output
+
+
+@click.group()
+def command() -> None:
+    """What a device can do, each figure with its source."""
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_machines(as_json: bool) -> int:
+    """Every machine of the catalog, and your own."""
+    from ridgepole.machine import catalog
+    from ridgepole.report import machine_text
+
+    machines = list(catalog.load().values())
+    if as_json:
+        documents = [machine_text.machine_document(m) for m in machines]
+        click.echo(json.dumps({"schema": 1, "machines": documents}, indent=1))
+        return 0
+    tty = sys.stdout.isatty()
+    click.echo(machine_text.render_list(machines, width=output.width(tty), color=output.colored(tty)), nl=False)
+    return 0
+
+
+@command.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(name: str, as_json: bool) -> int:
+    """One machine: figures with sources, memory ladder, ridge points. NAME "local" is this one."""
+    from ridgepole import api
+    from ridgepole.report import machine_text
+
+    machine = api.machine(name)
+    if as_json:
+        click.echo(json.dumps(machine_text.machine_document(machine), indent=1))
+        return 0
+    tty = sys.stdout.isatty()
+    click.echo(machine_text.render_machine(machine, width=output.width(tty), color=output.colored(tty)), nl=False)
+    return 0
+
+
+@command.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(as_json: bool) -> int:
+    """What works on this machine, by trying it, and why not."""
+    from ridgepole.machine.doctor import checkup
+    from ridgepole.report import machine_text
+
+    checks = checkup()
+    if as_json:
+        rows = [{"name": c.name, "ok": c.ok, "detail": c.detail, "fix": c.fix} for c in checks]
+        click.echo(json.dumps({"schema": 1, "checks": rows}, indent=1))
+    else:
+        tty = sys.stdout.isatty()
+        click.echo(machine_text.render_doctor(checks, width=output.width(tty), color=output.colored(tty)), nl=False)
+    return 0

@@ -1,0 +1,115 @@
+"""Matrix products that run far below the roof, and the reason: alignment, or the tensor cores left off."""
+
+from __future__ import annotations
+
+from ridgepole import units
+from ridgepole.attribute.ledger import KernelWork
+from ridgepole.explain.case import Case
+from ridgepole.explain.finding import Finding
+from ridgepole.explain.findings import rule
+from ridgepole.timeline.model import Span
+from ridgepole.work.op import Cost, Gemm
+
+LEAST_SHARE = 0.02
+ALIGNED = 16
+"""Bytes that each row of an operand should be a multiple of for the fast kernels (16-byte loads, TMA)."""
+POOR = 0.6
+"""Share of the roof under which a misaligned product is worth padding."""
+REACHED = 0.7
+"""Assumed share of the roof that an aligned product of the same size reaches."""
+
+
+def _products(case: Case) -> list[tuple[Span, KernelWork, Cost, Gemm]]:
+    found = []
+    for span, work in case.spans:
+        cost = case.cost(span)
+        if cost is not None and isinstance(cost.detail, Gemm) and work.flops and work.bucket == "compute":
+            found.append((span, work, cost, cost.detail))
+    return found
+
+
+@rule("misaligned-matmul")
+def misaligned(case: Case) -> Finding | None:
+    """Products whose operands' rows are not multiples of 16 bytes, and which run well below the roof for it."""
+    slow = [
+        (span, work, cost, gemm)
+        for span, work, cost, gemm in _products(case)
+        if gemm.aligned < ALIGNED
+        and cost.unit == "tensor"
+        and work.attainable
+        and work.attainable * 1e9 < POOR * span.ns
+    ]
+    ns = sum(span.ns for span, *_ in slow)
+    if case.share(ns) < LEAST_SHARE:
+        return None
+    ideal = sum((work.attainable or 0.0) * 1e9 / REACHED for _, work, *_ in slow)
+    gain = round(ns - ideal)
+    span, work, cost, gemm = max(slow, key=lambda item: item[0].ns)
+    reached = (work.attainable or 0.0) * 1e9 / span.ns
+    return Finding(
+        id="misaligned-matmul",
+        fix="pad",
+        summary=(
+            f"{units.percent(case.share(ns))} of this window went to {len(slow):,} matrix products with misaligned "
+            f"rows: {gemm.m} x {gemm.n} x {gemm.k} {cost.dtype} rows are a multiple of {gemm.aligned} bytes only, which "
+            f"rules out 16-byte loads; it reached {units.percent(reached)} of the roof."
+        ),
+        fix_summary=(f"pad to a multiple of 8 elements (50,257 → 50,304): {case.change(gain)}"),
+        how=f"pad {_odd(gemm)} to the next multiple of 64",
+        gain_ns=gain,
+        after_ns=case.window - gain,
+        arithmetic=(
+            f"{units.nanoseconds(ns)} measured - {units.nanoseconds(round(ideal))} "
+            f"at {units.percent(REACHED)} of the roof"
+        ),
+        upper_bound=False,
+        evidence={"calls": len(slow), "ns": ns, "m": gemm.m, "n": gemm.n, "k": gemm.k, "aligned_bytes": gemm.aligned},
+    )
+
+
+def _odd(gemm: Gemm) -> str:
+    sides = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
+    odd = [f"{name} = {size}" for name, size in sides.items() if size % 8]
+    return ", ".join(odd) or "the row pitch"
+
+
+@rule("tensor-cores-off")
+def tensor_cores_off(case: Case) -> Finding | None:
+    """fp32 products on the vector units of a machine whose tensor cores take TF32 or bf16."""
+    if case.machine is None:
+        return None
+    faster = case.machine.peak("tensor", "tf32") or case.machine.peak("tensor", "bfloat16")
+    plain = case.machine.peak("vector", "float32")
+    if faster is None or plain is None or faster.value <= 1.5 * plain.value:
+        return None
+    slow = [
+        (span, work)
+        for span, work, *_ in _products(case)
+        if work.dtype == "float32" and work.unit == "vector" and work.quality == "exact"
+    ]
+    ns = sum(span.ns for span, _ in slow)
+    if case.share(ns) < LEAST_SHARE:
+        return None
+    after = 0.0
+    for span, work in slow:
+        compute = (work.flops or 0) / faster.value / REACHED
+        after += min(max(compute, work.t_memory or 0.0) * 1e9, span.ns)
+    gain = round(ns - after)
+    return Finding(
+        id="tensor-cores-off",
+        fix="tf32",
+        summary=(
+            f"{units.percent(case.share(ns))} of this window went to {len(slow):,} fp32 matrix products on the vector "
+            f"units ({units.rate_flops(plain.value)}); the tensor cores take TF32 at {units.rate_flops(faster.value)}."
+        ),
+        fix_summary=f"turn them on: {case.change(gain)}",
+        how='torch.set_float32_matmul_precision("high"), torch.backends.cudnn.allow_tf32 = True; or bf16 autocast',
+        gain_ns=gain,
+        after_ns=case.window - gain,
+        arithmetic=(
+            f"{units.nanoseconds(ns)} measured - {units.nanoseconds(round(after))} "
+            f"at {units.percent(REACHED)} of the TF32 roof"
+        ),
+        upper_bound=False,
+        evidence={"calls": len(slow), "ns": ns},
+    )

@@ -1,0 +1,77 @@
+"""What is true of the run but has no fix to name: time nobody could explain, work already at the roof."""
+
+from __future__ import annotations
+
+from ridgepole import units
+from ridgepole.explain.case import Case
+from ridgepole.explain.finding import Finding
+from ridgepole.explain.findings import rule
+
+MUCH = 0.25
+
+
+@rule("unknown-time")
+def unknown_time(case: Case) -> Finding | None:
+    """More than a quarter of the window is in kernels nobody can account for."""
+    ns = sum(e.ns for e in case.device.entries if e.bucket == "unknown")
+    if case.share(ns) < MUCH:
+        return None
+    if case.machine is None:
+        why, how = "the machine is not known", "name it with --on, for example --on a100"
+    else:
+        why = "their shapes were not recorded"
+        how = "record with record_shapes=True, or name an eager trace of the same program with --beside"
+    return _statement(
+        case, "unknown-time", f"{units.percent(case.share(ns))} of this window cannot be explained: {why}.", how, ns
+    )
+
+
+@rule("idle-unexplained")
+def idle_unexplained(case: Case) -> Finding | None:
+    """The GPU idled and the trace holds no CPU events that would say why."""
+    ns = case.ns("idle-unrecorded-cpu")
+    if case.share(ns) < MUCH:
+        return None
+    return _statement(
+        case,
+        "idle-unexplained",
+        f"{units.percent(case.share(ns))} of this window the GPU was idle and the trace has no CPU events to say why.",
+        "record with ProfilerActivity.CPU as well",
+        ns,
+    )
+
+
+@rule("compute-bound")
+def compute_bound(case: Case) -> Finding | None:
+    """Most of the window is arithmetic: only less work, or fewer bits, wins anything large."""
+    ns = case.device.buckets["compute"]
+    if case.share(ns) < 0.5:
+        return None
+    rows = [row for row in case.device.ops if row.bucket == "compute"]
+    known = sum(row.known_ns for row in rows)
+    roof = sum((row.efficiency or 0.0) * row.known_ns for row in rows)
+    reached = f", at {units.percent(roof / known)} of the roof" if known else ""
+    top = ", ".join(dict.fromkeys(row.op for row in rows[:3]))
+    return _statement(
+        case,
+        "compute-bound",
+        f"{units.percent(case.share(ns))} of this window is arithmetic ({top}){reached}: "
+        "the GPU does what it was built for.",
+        "a lower precision (bf16, fp8), or less work",
+        ns,
+    )
+
+
+def _statement(case: Case, name: str, summary: str, how: str, ns: int) -> Finding:
+    return Finding(
+        id=name,
+        fix="none",
+        summary=summary,
+        fix_summary="",
+        how=how,
+        gain_ns=0,
+        after_ns=case.window,
+        arithmetic="",
+        upper_bound=False,
+        evidence={"ns": ns},
+    )

@@ -1,0 +1,43 @@
+"""Kernels too small for the machine: each costs its floor, whatever it computes."""
+
+from __future__ import annotations
+
+from ridgepole import units
+from ridgepole.explain.case import Case
+from ridgepole.explain.finding import Finding
+from ridgepole.explain.findings import rule
+
+LEAST_SHARE = 0.03
+FUSED_INTO = 4
+"""Assumed: fusion merges about four neighbouring small kernels into one."""
+
+
+@rule("kernel-floor")
+def kernel_floor(case: Case) -> Finding | None:
+    """Time in kernels whose floor exceeds both roofs. Gain: three of four such kernels fused away."""
+    small = [(span, work) for span, work in case.spans if work.cause == "kernel-floor"]
+    booked = case.ns("kernel-floor")
+    if len(small) < 2 or case.share(booked) < LEAST_SHARE:
+        return None
+    gain = round(booked * (1 - 1 / FUSED_INTO))
+    names: dict[str, int] = {}
+    for span, _ in small:
+        op = case.op(span)
+        name = op.operator if op is not None else span.name[:60]
+        names[name] = names.get(name, 0) + span.ns
+    top = sorted(names, key=lambda n: -names[n])[:3]
+    return Finding(
+        id="kernel-floor",
+        fix="fuse",
+        summary=(
+            f"{units.percent(case.share(booked))} of this window went to {len(small):,} kernels too small to reach "
+            f"either roof: {', '.join(top)}."
+        ),
+        fix_summary=(f"fuse neighbours, four into one: {case.change(gain)}"),
+        how="torch.compile(step); or batch small products into one bmm; or fused/foreach optimizers",
+        gain_ns=gain,
+        after_ns=case.window - gain,
+        arithmetic=f"{units.nanoseconds(booked)} at the floor x (1 - 1/{FUSED_INTO})",
+        upper_bound=True,
+        evidence={"kernels": len(small), "booked_ns": booked, "ops": top},
+    )

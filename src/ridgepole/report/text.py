@@ -1,0 +1,160 @@
+"""A run on one screen of a terminal: the verdict first, the arithmetic visible, the next command to type."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ridgepole import units
+from ridgepole.attribute.causes import CAUSES
+from ridgepole.attribute.ledger import Bucket, DeviceLedger, OpRow
+from ridgepole.explain.finding import Finding
+from ridgepole.report import words
+from ridgepole.session import Run
+
+COLOR: dict[Bucket, str] = {
+    "compute": "green",
+    "memory": "blue",
+    "transfer": "cyan",
+    "communication": "magenta",
+    "overhead": "red",
+    "unknown": "yellow",
+}
+SMALL_CAUSE = 0.005
+"""Share of the window under which a cause is not worth its own line."""
+
+
+def render(run: Run, *, width: int = 100, top: int = 10, number: int | None = None, color: bool = False) -> str:
+    """The report as text. `number`: the run's, where it was saved. `color`: with ANSI colours."""
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, markup=False, emoji=False
+    )
+    for part in _parts(run, width, top, number):
+        console.print(part)
+    return out.getvalue()
+
+
+def _parts(run: Run, width: int, top: int, number: int | None) -> Iterable[Text | Table]:
+    yield Text(words.headline(run), style="bold")
+    if run.target:
+        yield Text(run.target, style="dim")
+    yield Text()
+    yield _ledger(run, width)
+    yield Text("  " + words.utilization(run), style="dim")
+    if run.inflation is not None:
+        scaled = "; idle is scaled to the unrecorded time" if run.scaled else ""
+        yield Text(f"  recording slowed each step {run.inflation:.2f}x{scaled}", style="dim")
+    yield Text()
+    for index, finding in enumerate(run.findings[:5], start=1):
+        yield from _finding(index, finding)
+    yield _ops(run, run.busiest, top, width)
+    yield Text(words.known(run.busiest), style="dim")
+    for device in run.devices[1:]:
+        yield Text(words.summary(device, run.window_ns), style="dim")
+    for note in run.notes:
+        yield Text(f"note: {note}", style="dim")
+    if number is not None:
+        yield Text(f"saved as run {number} · ridgepole show {number} -o report.html", style="dim")
+
+
+def _ledger(run: Run, width: int) -> Table:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    cells = max(10, min(40, width - 62))
+    window = run.window_ns or 1
+    for bucket, ns in words.shown_buckets(run.busiest):
+        share = ns / window
+        entry = words.biggest(run.busiest, bucket)
+        said = CAUSES.get(entry.cause, entry.cause) if entry is not None and bucket == "overhead" else ""
+        table.add_row(
+            Text(f"  {bucket}", style=f"bold {COLOR[bucket]}"),
+            Text(words.bar(share, cells).ljust(cells), style=COLOR[bucket]),
+            units.percent(share),
+            units.nanoseconds(ns),
+            Text(said or words.MEANING[bucket], style="dim"),
+        )
+        if bucket in ("overhead", "transfer", "unknown"):
+            _causes(table, run, bucket, window)
+    return table
+
+
+def _causes(table: Table, run: Run, bucket: Bucket, window: int) -> None:
+    entries = sorted((e for e in run.busiest.entries if e.bucket == bucket), key=lambda e: -e.ns)
+    if len(entries) < 2:
+        return
+    for entry in entries:
+        if entry.ns / window < SMALL_CAUSE:
+            continue
+        table.add_row(
+            "",
+            Text(f"  {entry.cause}", style=COLOR[bucket]),
+            units.percent(entry.ns / window),
+            units.nanoseconds(entry.ns),
+            Text(CAUSES.get(entry.cause, ""), style="dim"),
+        )
+
+
+def _finding(index: int, finding: Finding) -> Iterable[Text]:
+    yield Text.assemble((f"  {index}  ", "bold"), finding.summary)
+    bound = "   (upper bound: recording slowed the CPU)" if finding.upper_bound and finding.fix == "cuda-graph" else ""
+    bound = bound or ("   (upper bound)" if finding.upper_bound else "")
+    if finding.fix_summary:
+        yield Text.assemble(("     fix      ", "dim"), finding.fix_summary + bound)
+    if finding.arithmetic:
+        yield Text.assemble(("     because  ", "dim"), finding.arithmetic)
+    if finding.how:
+        yield Text.assemble(("     how      ", "dim"), finding.how)
+    yield Text()
+
+
+def _ops(run: Run, device: DeviceLedger, top: int, width: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    table.add_column("op", overflow="ellipsis", no_wrap=True, max_width=max(20, width // 3))
+    wide = width >= 96
+    columns = ["calls", "time", "share", "bucket", "FLOP/B", *(["FLOP/s", "B/s"] if wide else []), "of roof"]
+    for name in columns:
+        table.add_column(name, justify="left" if name == "bucket" else "right", no_wrap=True)
+    if wide:
+        table.add_column("where", overflow="ellipsis", no_wrap=True)
+    busy = sum(row.ns for row in device.ops) or 1
+    for row in sorted(device.ops, key=lambda r: -r.ns)[:top]:
+        table.add_row(*_op_cells(row, busy, wide))
+    rest = len(device.ops) - top
+    if rest > 0:
+        left = sum(row.ns for row in sorted(device.ops, key=lambda r: -r.ns)[top:])
+        table.add_row(Text(f"{rest} more", style="dim"), "", units.nanoseconds(left), units.percent(left / busy))
+    return table
+
+
+def _op_cells(row: OpRow, busy: int, wide: bool) -> list[str | Text]:
+    mark = {"exact": "", "inferred": " ~", "unknown": " ?"}[row.quality]
+    seconds = row.known_ns * 1e-9
+    rates: list[str | Text] = []
+    if wide:
+        rates = [
+            units.rate_flops(row.flops / seconds) if row.flops and seconds else "-",
+            units.rate_bytes(row.bytes / seconds) if row.bytes and seconds else "-",
+        ]
+    cells: list[str | Text] = [
+        Text(row.op + mark),
+        f"{row.count:,}",
+        units.nanoseconds(row.ns),
+        units.percent(row.ns / busy),
+        Text(row.bucket, style=COLOR[row.bucket]),
+        "-" if row.intensity is None else f"{row.intensity:.3g}",
+        *rates,
+        "-" if row.efficiency is None else units.percent(row.efficiency),
+    ]
+    if wide:
+        cells.append(Text(row.where or row.shapes))
+    return cells

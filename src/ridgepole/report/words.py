@@ -1,0 +1,82 @@
+"""The words for buckets and causes, the same in every report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ridgepole import units
+from ridgepole.attribute.ledger import Bucket, DeviceLedger, Entry
+from ridgepole.session import Run
+
+MEANING: Mapping[Bucket, str] = {
+    "compute": "arithmetic was the limit",
+    "memory": "moving bytes was the limit",
+    "transfer": "only copies and fills ran",
+    "communication": "only collectives ran",
+    "overhead": "neither roof was the limit",
+    "unknown": "kernels of unknown work",
+}
+
+
+def shown_buckets(device: DeviceLedger) -> list[tuple[Bucket, int]]:
+    """The three buckets always, the others where present, the largest first."""
+    always = ("compute", "memory", "overhead")
+    return sorted(
+        ((bucket, ns) for bucket, ns in device.buckets.items() if ns or bucket in always), key=lambda item: -item[1]
+    )
+
+
+def biggest(device: DeviceLedger, bucket: Bucket) -> Entry | None:
+    """The largest cause of a bucket."""
+    entries = [entry for entry in device.entries if entry.bucket == bucket and entry.ns]
+    return max(entries, key=lambda entry: entry.ns, default=None)
+
+
+def headline(run: Run) -> str:
+    """Machine, devices, events and window in one line."""
+    device = run.busiest
+    count = len(run.devices)
+    machine = run.machine.name or "machine not known"
+    events = f" · {device.events:,} GPU events" if device.events else ""
+    return (
+        f"{machine} · {count} device{'s' if count > 1 else ''}{events} · window {units.nanoseconds(run.window_ns)}"
+        f" ({run.window_rule})"
+    )
+
+
+def utilization(run: Run) -> str:
+    """What nvidia-smi would say beside what the roofs say."""
+    device = run.busiest
+    window = run.window_ns or 1
+    reached = device.roof_ns / window
+    if device.device == "cpu":
+        return f"some op ran {units.percent(device.resident_ns / window)} of the time; roofs {units.percent(reached)}"
+    return (
+        f"nvidia-smi would say up to 100 %; some kernel ran {units.percent(device.resident_ns / window)} of the time; "
+        f"the roofs were reached {units.percent(reached)}"
+    )
+
+
+def known(device: DeviceLedger) -> str:
+    """What share of the device's busy time is known, and how."""
+    c = device.coverage
+    graph = f", in graphs {units.percent(c.in_graph)}" if c.in_graph else ""
+    return (
+        f"known of GPU time: bucket {units.percent(c.bucket)}, bytes {units.percent(c.bytes)}, "
+        f"FLOPs {units.percent(c.flops)}, inferred {units.percent(c.inferred)}{graph}"
+    )
+
+
+def summary(device: DeviceLedger, window_ns: int) -> str:
+    """One device in one line."""
+    parts = ", ".join(f"{bucket} {units.percent(ns / (window_ns or 1))}" for bucket, ns in shown_buckets(device))
+    return f"device {device.device}: {parts}"
+
+
+def bar(share: float, width: int) -> str:
+    """A bar of `width` cells for 0 to 1, in eighths of a cell."""
+    eighths = round(max(0.0, min(share, 1.0)) * width * 8)
+    if share > 0 and eighths == 0:
+        eighths = 1
+    full, part = divmod(eighths, 8)
+    return "█" * full + (" ▏▎▍▌▋▊▉"[part] if part else "")
