@@ -1,0 +1,175 @@
+"""The time of one op's kernels on one machine: a model's estimate, held to the physical bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ridgepole import dtypes
+from ridgepole.machine.model import Machine
+from ridgepole.price import tuning
+from ridgepole.price.bound import Bound, physical, rate
+from ridgepole.price.flags import Flags, compute_dtype
+from ridgepole.price.spread import Spread, spread
+from ridgepole.registry import Registry
+from ridgepole.work.op import Cost, Op, Rows, Unpriced
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A model's answer. `limit`: what binds; `why`: one clause with the numbers; `grid`, `block`: its launch."""
+
+    seconds: float
+    limit: str
+    why: str
+    grid: int = 0
+    block: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One op put to a model: what it costs, where, and how PyTorch is set."""
+
+    op: Op
+    cost: Cost
+    machine: Machine
+    flags: Flags
+
+    def constant(self, key: str) -> float:
+        return tuning.constant(self.machine, key).value
+
+    @property
+    def sms(self) -> int:
+        return max(1, int(self.machine.limits.sms.value))
+
+    @property
+    def floor(self) -> float:
+        """Seconds of the smallest kernel."""
+        return self.machine.overheads.floor.value
+
+    @property
+    def bandwidth(self) -> float:
+        """Device-memory bandwidth that a plain streaming kernel reaches, B/s."""
+        return self.machine.bandwidth * self.constant("achieved.dram")
+
+    @property
+    def dtype(self) -> str:
+        return compute_dtype(self.cost, self.machine, self.flags)
+
+    @property
+    def peak(self) -> float | None:
+        """Peak FLOP/s of the unit that does this op's arithmetic."""
+        return rate(self.cost, self.machine, self.flags)
+
+    @property
+    def lanes(self) -> float:
+        """Instructions a second, over all lanes of the vector units: one FMA a lane and cycle is 2 FLOP."""
+        figure = self.machine.rate("vector", "float32")
+        return figure.value / 2 if figure else float("inf")
+
+    @property
+    def elements(self) -> int:
+        """Elements of the largest tensor in or out."""
+        sizes = [t.numel for t in (*self.op.call.tensors, *self.op.call.outputs)]
+        if sizes:
+            return max(sizes)
+        if isinstance(self.cost.detail, Rows):
+            return self.cost.detail.rows * self.cost.detail.length
+        return self.cost.bytes // max(1, dtypes.itemsize(self.cost.dtype))
+
+    @property
+    def written_elements(self) -> int:
+        sizes = [t.numel for t in self.op.call.outputs]
+        return max(sizes) if sizes else self.elements
+
+    def ramp(self, nbytes: float, latency: float | None = None) -> float:
+        """Seconds until memory runs at full rate, for a kernel that moves `nbytes`.
+
+        Little's law: full bandwidth needs bandwidth x latency bytes in flight; a kernel that moves less than a
+        quarter of that sees little of the latency, one that moves much more sees all of it.
+        """
+        wait = self.constant("ramp.latency") if latency is None else latency
+        quarter = self.machine.bandwidth * wait / 4
+        return wait * nbytes / (nbytes + quarter) if nbytes else 0.0
+
+    def travel(self, nbytes: float, fraction: float = 1.0) -> float:
+        """Seconds to stream `nbytes` at `fraction` of the achieved bandwidth, ramp included."""
+        return self.ramp(nbytes) + nbytes / (self.bandwidth * fraction)
+
+    def issue(self, key: str, elements: float) -> float:
+        """Seconds in which the lanes issue constant(key) instructions for each of `elements`."""
+        return elements * self.constant(key) / self.lanes
+
+
+Model = Callable[[Ask], Estimate]
+
+model: Registry[Model] = Registry("kernel model", "ridgepole.price.models")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTime:
+    """Device time of one op, all its kernels together, in seconds, and what decides it.
+
+    `compute`, `memory`: the two roofs (peak rate; bytes through device memory). `floor`: of its kernels.
+    `limit`: "launch floor", "dram", "l2 sectors", "tensor", "vector", "issue", "alignment", "waves", "rows", …
+    `low` to `high` holds about nine in ten measured calls of its family (`error.*` in tuning.toml).
+    """
+
+    seconds: float
+    low: float
+    high: float
+    compute: float
+    memory: float
+    floor: float
+    limit: str
+    why: str
+    kernels: int
+    spread: Spread | None = None
+
+
+FREE = KernelTime(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, "free", "a view moves nothing and launches nothing", 0)
+
+
+def kernel_time(op: Op, machine: Machine, flags: Flags | None = None) -> KernelTime | Unpriced:
+    """What `op` takes on `machine`. Unpriced passes through: what has no cost has no price."""
+    cost = op.cost
+    if isinstance(cost, Unpriced):
+        return cost
+    if cost.family == "view" or cost.kernels == 0:
+        return FREE
+    ask = Ask(op, cost, machine, flags or Flags())
+    find = model.find(cost.family) or model.find("other")
+    assert find is not None  # models/other.py registers it
+    return _settle(ask, find(ask))
+
+
+def _settle(ask: Ask, estimate: Estimate) -> KernelTime:
+    bound = physical(ask.cost, ask.machine, ask.flags)
+    extra = (ask.cost.kernels - 1) * ask.floor
+    seconds, limit, why = estimate.seconds + extra, estimate.limit, estimate.why
+    floor = ask.floor * ask.cost.kernels
+    if seconds < bound.seconds:
+        seconds, limit, why = bound.seconds, _bound_limit(bound, ask), "held to the physical bound"
+    elif floor > max(bound.compute, ask.cost.bytes / ask.machine.bandwidth) and seconds < 2 * floor:
+        limit = "launch floor"
+    key = f"error.{ask.cost.family}"
+    error = ask.constant(key if tuning.known(ask.machine, key) else "error.other")
+    shape = spread(ask.machine, ask.written_elements, estimate.grid, estimate.block) if estimate.grid else None
+    return KernelTime(
+        seconds=seconds,
+        low=max(seconds / (1 + error), bound.seconds),
+        high=seconds * (1 + error),
+        compute=bound.compute,
+        memory=ask.cost.bytes / ask.machine.bandwidth,
+        floor=floor,
+        limit=limit,
+        why=why,
+        kernels=ask.cost.kernels,
+        spread=shape,
+    )
+
+
+def _bound_limit(bound: Bound, ask: Ask) -> str:
+    if bound.memory >= bound.compute:
+        return bound.level
+    return "tensor" if ask.machine.peak("tensor", ask.dtype) else "vector"

@@ -1,0 +1,73 @@
+"""Fused attention: prefill by query tiles in waves, decode by its cache's bytes split over the SMs."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from ridgepole.price.kernel import Ask, Estimate, model
+from ridgepole.price.models.matmul import plain, unit
+from ridgepole.work.op import Attention
+
+Q_TILE = 128
+KV_TILE = 128
+DECODE = 16
+"""Query positions up to which the kernel is a decode: it splits the keys, not the queries."""
+
+
+@model("attention")
+def attention(ask: Ask) -> Estimate:
+    detail = ask.cost.detail
+    if not isinstance(detail, Attention) or not ask.peak:
+        return plain(ask)
+    return decode(ask, detail) if detail.q <= DECODE and detail.kv > detail.q else prefill(ask, detail)
+
+
+def decode(ask: Ask, a: Attention) -> Estimate:
+    """floor + the keys and values at the bandwidth that the splits reach, + a pass that joins the splits."""
+    travel = ask.travel(ask.cost.bytes, ask.constant("attention.dram"))
+    heads = a.batch * a.kv_heads
+    splits = max(1, min(ceil(ask.sms / heads), ceil(a.kv / KV_TILE)))
+    join = ask.constant("attention.join") if splits > 1 else 0.0
+    start = ask.floor + ask.constant("attention.start") + join
+    grid = heads * splits
+    # Grouped queries share their keys' tile; it is padded to the tile's 64 rows, so arithmetic is never below that.
+    group = max(1, a.q_heads // max(1, a.kv_heads)) * a.q
+    padded = ceil(group / 64) * 64 * 2.0 * a.kv * (a.d + a.d_v) * heads
+    math = padded / (ask.peak * ask.constant("attention.rate")) if ask.peak else 0.0
+    if math > travel:
+        return Estimate(start + math, unit(ask), "few queries fill a tile of 64", grid, 128)
+    return Estimate(start + travel, "dram", f"keys and values once, {splits} splits", grid, 128)
+
+
+def prefill(ask: Ask, a: Attention) -> Estimate:
+    """Query tiles in waves over the SMs; each walks its keys (half of them, if causal) and starts and ends once."""
+    assert ask.peak
+    tiles = ceil(a.q / Q_TILE)
+    blocks = tiles * a.batch * a.q_heads
+    steps = sum(_steps(a, tile) for tile in range(tiles)) * a.batch * a.q_heads
+    factor = 2.5 if a.backward else 1.0
+    per_sm = ask.peak / ask.sms * ask.constant("attention.rate")
+    step = factor * 2.0 * Q_TILE * KV_TILE * (a.d + a.d_v) / per_sm
+    block = ask.constant("attention.block") * factor
+    longest = _steps(a, tiles - 1) * step + block
+    spread = (steps * step + blocks * block) / ask.sms
+    # Causal tiles differ in length, so SMs share them out; equal tiles come in whole waves.
+    waves = ceil(blocks / ask.sms)
+    math = max(longest, spread if a.causal else waves * longest)
+    travel = ask.travel(ask.cost.bytes)
+    start = ask.floor + ask.constant("attention.start")
+    if travel > math:
+        return Estimate(start + travel, "dram", "bytes at achieved bandwidth", blocks, 128)
+    ideal = ask.cost.flops / ask.peak
+    if ideal < 0.3 * math:
+        why = f"{blocks:,} query tiles of {Q_TILE} on {ask.sms} SMs, {_steps(a, tiles - 1)} key steps each"
+        return Estimate(start + math, "waves", why, blocks, 128)
+    return Estimate(start + math, unit(ask), f"{blocks:,} query tiles, {waves} waves", blocks, 128)
+
+
+def _steps(a: Attention, tile: int) -> int:
+    """Key tiles that query tile `tile` walks; causal with the queries at the top left, as PyTorch masks them."""
+    whole = ceil(a.kv / KV_TILE)
+    if not a.causal:
+        return whole
+    return max(1, min(whole, ceil(min(a.q, (tile + 1) * Q_TILE) / KV_TILE)))
