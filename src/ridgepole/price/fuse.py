@@ -44,7 +44,7 @@ def fuse(program: Program) -> Program:
     if not any(op.results for op in working):
         note = "nothing fused: this program does not say which values its ops read and make"
         return replace(program, notes=(*program.notes, note)) if working else program
-    flow = _Flow(working, program.returned)
+    flow = _Flow(working, program)
     groups = _group(flow)
     return replace(program, ops=tuple(_merge(flow, group) for group in _order(groups)))
 
@@ -56,8 +56,9 @@ def _is_view(op: Op) -> bool:
 class _Flow:
     """Which value each op reads and makes, who made it and who reads it, and which it must therefore follow."""
 
-    def __init__(self, ops: Sequence[Op], returned: Sequence[int]) -> None:
+    def __init__(self, ops: Sequence[Op], program: Program) -> None:
         self.ops = ops
+        self.size = _sizes(program.ops)
         self.reads: list[tuple[Value, ...]] = []
         self.makes: list[tuple[Value, ...]] = []
         self.maker: dict[Value, int] = {}
@@ -85,7 +86,21 @@ class _Flow:
             self.reads.append(reads)
             self.makes.append(tuple(made))
             self.follows.append(earlier)
-        self.last = {(i, version.get(i, 0)) for i in returned}
+        given = {value[0] for value in self.readers if value[1] == 0 and value not in self.maker}
+        # What was there before the program and was written over (a cache, a weight) outlives it.
+        self.last = {(i, version.get(i, 0)) for i in given.union(program.returned)}
+
+
+def _sizes(ops: Sequence[Op]) -> dict[int, int]:
+    """Bytes of each value id: of the largest tensor seen under it, views being no larger than their base."""
+    sizes: dict[int, int] = {}
+    for op in ops:
+        for value, tensor in (
+            *zip(op.inputs, op.call.tensors, strict=False),
+            *zip(op.results, op.call.outputs, strict=False),
+        ):
+            sizes[value] = max(sizes.get(value, 0), tensor.nbytes)
+    return sizes
 
 
 def _group(flow: _Flow) -> list[_Group]:
@@ -201,6 +216,7 @@ def _merge(flow: _Flow, group: _Group) -> Op:
         return only
     inside = set(group.ops)
     sources: dict[Value, Tensor] = {}
+    loaded: dict[Value, int] = {}
     sinks: dict[Value, Tensor] = {}
     read = written = flops = 0
     for index, op in zip(group.ops, ops, strict=True):
@@ -208,10 +224,14 @@ def _merge(flow: _Flow, group: _Group) -> Op:
         flops += op.cost.flops
         spared = 0
         for value, tensor in zip(flow.reads[index], op.call.tensors, strict=False):
-            if value in group.made or value in sources:
+            if value in group.made:
                 spared += tensor.nbytes
-            else:
-                sources[value] = tensor
+                continue
+            # Slices of one value are read piece by piece; no value is read twice over.
+            fresh = min(tensor.nbytes, flow.size[value[0]] - loaded.get(value, 0))
+            loaded[value] = loaded.get(value, 0) + fresh
+            spared += tensor.nbytes - fresh
+            sources.setdefault(value, tensor)
         read += max(0, op.cost.read - spared)
         kept = op.cost.written
         for value, tensor in zip(flow.makes[index], op.call.outputs, strict=False):

@@ -80,6 +80,12 @@ class Price:
     peak_memory: int
     parameters: int
     notes: tuple[str, ...] = ()
+    launch_each: float = 0.0
+    """Seconds of the CPU for one op with one launch; `launch_source` says where that figure is from."""
+    launch_source: str = ""
+    math_rate: float = 0.0
+    """FLOPs over `math`: the rate they would run at, the mix of dtypes and units being what it is."""
+    range_source: str = ""
 
 
 def price(program: Program, machine: Machine, mode: Mode = "eager", *, tf32: bool = False) -> Price:
@@ -97,7 +103,10 @@ def price(program: Program, machine: Machine, mode: Mode = "eager", *, tf32: boo
     middle, low, high = (_run(fused, machine, mode, times, which, notes) for which in ("seconds", "low", "high"))
     priced = [(op, t) for op, t in zip(fused.ops, times, strict=True) if isinstance(t, KernelTime)]
     launches = sum(t.kernels for _, t in priced)
-    each = machine.overheads.dispatch.value + machine.overheads.launch.value
+    over = machine.overheads
+    each = over.dispatch.value + over.launch.value
+    flops = sum(_cost_of(op, "flops") for op, _ in priced)
+    math = sum(compute_seconds(op.cost, machine, flags) for op, _ in priced if not isinstance(op.cost, Unpriced))
     nbytes = sum(_cost_of(op, "bytes") for op, t in priced if t.kernels)
     gpu = sum(t.seconds for _, t in priced)
     return Price(
@@ -111,10 +120,10 @@ def price(program: Program, machine: Machine, mode: Mode = "eager", *, tf32: boo
         launches=launches,
         dispatches=len(fused.ops),
         bytes=nbytes,
-        flops=sum(_cost_of(op, "flops") for op, _ in priced),
+        flops=flops,
         launch=launches * each,
         travel=nbytes / machine.bandwidth,
-        math=sum(compute_seconds(op.cost, machine, flags) for op, _ in priced if not isinstance(op.cost, Unpriced)),
+        math=math,
         timeline=middle,
         geometry=_geometry(priced),
         ops=_rows(priced),
@@ -122,7 +131,16 @@ def price(program: Program, machine: Machine, mode: Mode = "eager", *, tf32: boo
         peak_memory=program.peak_memory,
         parameters=program.parameters,
         notes=tuple(notes),
+        launch_each=each,
+        launch_source=str(over.dispatch.source),
+        math_rate=flops / math if math else 0.0,
+        range_source=_range_source(machine, mode),
     )
+
+
+def _range_source(machine: Machine, mode: Mode) -> str:
+    kernels = "kernels: nine in ten measured calls of each family lay within it"
+    return kernels if mode == "graph" else f"{kernels}; issuing: {_doubt(machine):.0%} either way, assumed"
 
 
 def _cost_of(op: Op, field: str) -> int:
