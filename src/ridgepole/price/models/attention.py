@@ -19,7 +19,7 @@ def attention(ask: Ask) -> Estimate:
     detail = ask.cost.detail
     if not isinstance(detail, Attention) or not ask.peak:
         return plain(ask)
-    return decode(ask, detail) if detail.q <= DECODE and detail.kv > detail.q else prefill(ask, detail)
+    return decode(ask, detail) if detail.q <= DECODE else prefill(ask, detail)
 
 
 def decode(ask: Ask, a: Attention) -> Estimate:
@@ -30,10 +30,15 @@ def decode(ask: Ask, a: Attention) -> Estimate:
     join = ask.constant("attention.join") if splits > 1 else 0.0
     start = ask.floor + ask.constant("attention.start") + join
     grid = heads * splits
-    # Grouped queries share their keys' tile; it is padded to the tile's 64 rows, so arithmetic is never below that.
+    # Grouped queries share their keys' tile, padded to its 64 rows; a block has its own start, however short its keys.
     group = max(1, a.q_heads // max(1, a.kv_heads)) * a.q
     padded = ceil(group / 64) * 64 * 2.0 * a.kv * (a.d + a.d_v) * heads
-    math = padded / (ask.peak * ask.constant("attention.rate")) if ask.peak else 0.0
+    assert ask.peak
+    math = padded / (ask.peak * ask.constant("attention.rate"))
+    blocks = grid * ask.constant("attention.block") / ask.sms
+    if blocks > max(math, travel):
+        why = f"{grid:,} blocks of {a.kv:,} keys: starting them takes longer than reading their keys"
+        return Estimate(start + blocks, "rows", why, grid, 128)
     if math > travel:
         return Estimate(start + math, unit(ask), "few queries fill a tile of 64", grid, 128)
     return Estimate(start + travel, "dram", f"keys and values once, {splits} splits", grid, 128)
@@ -43,8 +48,12 @@ def prefill(ask: Ask, a: Attention) -> Estimate:
     """Query tiles in waves over the SMs; each walks its keys (half of them, if causal) and starts and ends once."""
     assert ask.peak
     tiles = ceil(a.q / Q_TILE)
-    blocks = tiles * a.batch * a.q_heads
-    steps = sum(_steps(a, tile) for tile in range(tiles)) * a.batch * a.q_heads
+    columns = a.batch * a.q_heads
+    if a.q < Q_TILE and a.q_heads > a.kv_heads > 0:
+        # Grouped heads share a tile of short queries.
+        columns = a.batch * a.kv_heads * ceil(a.q * (a.q_heads // a.kv_heads) / Q_TILE)
+    blocks = tiles * columns
+    steps = sum(_steps(a, tile) for tile in range(tiles)) * columns
     factor = 2.5 if a.backward else 1.0
     per_sm = ask.peak / ask.sms * ask.constant("attention.rate")
     step = factor * 2.0 * Q_TILE * KV_TILE * (a.d + a.d_v) / per_sm

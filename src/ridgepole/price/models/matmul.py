@@ -121,7 +121,10 @@ def _plan(ask: Ask, g: Gemm, tile: Tile, split: int, slow: float) -> Plan:
     waves = ceil(blocks / ask.sms)
     rate = ask.peak / ask.sms * achieved(ask) * feed(ask, tile) * slow
     depth = ceil(g.k / split)
-    compute = waves * (2.0 * tile.m * tile.n * depth / rate + ask.constant("gemm.wave"))
+    # Persistent kernels share out some of the last wave's idle time; none of the first.
+    exact = max(1.0, blocks / ask.sms)
+    counted = exact + (waves - exact) * ask.constant("gemm.quantum")
+    compute = counted * (2.0 * tile.m * tile.n * depth / rate + ask.constant("gemm.wave"))
     reach = min(1.0, blocks / (ask.sms * ask.constant("gemm.reach")))
     memory = ask.ramp(ask.cost.bytes, ask.constant("gemm.ramp")) + ask.cost.bytes / (
         ask.machine.bandwidth * ask.constant("gemm.dram") * reach
