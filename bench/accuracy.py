@@ -74,7 +74,7 @@ def read(paths: Iterable[Path]) -> list[dict[str, Any]]:
                     str(row["call"]),
                     float(row["seconds"]),
                 )
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise BadInput(f"{path}, line {number} is not a measured call: {error}") from error
             rows.append(row)
     return rows
