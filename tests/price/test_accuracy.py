@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 from ridgepole.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -35,6 +35,8 @@ class _Group:
     rows: int = 0
     before: int = 0
     """A bit for each group that must run earlier, transitively."""
+    direct: set[int] = field(default_factory=set)
+    """The groups that its ops follow directly."""
     made: set[Value] = field(default_factory=set)
 
 
@@ -169,12 +171,15 @@ def _join(group: _Group, index: int, earlier: dict[int, _Group], rows: int, grou
     for other in earlier.values():
         if other is not group:
             added |= other.before | 1 << other.number
+            group.direct.add(other.number)
     group.ops.append(index)
     group.rows = group.rows or rows
     new = added & ~group.before
     if not new:
         return
     group.before |= new
+    if len(group.ops) == 1:
+        return  # just begun: nothing follows it yet
     bit = 1 << group.number
     for other in groups:
         if other.before & bit:
@@ -183,14 +188,11 @@ def _join(group: _Group, index: int, earlier: dict[int, _Group], rows: int, grou
 
 def _order(groups: list[_Group]) -> list[_Group]:
     """Topological, the group whose first op comes first in the program ahead."""
-    waiting = {g.number: bin(g.before).count("1") for g in groups}
+    waiting = {g.number: len(g.direct) for g in groups}
     after: dict[int, list[int]] = {g.number: [] for g in groups}
     for group in groups:
-        rest = group.before
-        while rest:
-            low = rest & -rest
-            after[low.bit_length() - 1].append(group.number)
-            rest ^= low
+        for earlier in group.direct:
+            after[earlier].append(group.number)
     ready: list[tuple[int, int]] = []
     for group in groups:
         if not waiting[group.number]:

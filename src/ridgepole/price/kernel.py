@@ -69,8 +69,11 @@ class Ask:
 
     @property
     def elements(self) -> int:
-        """Elements of the largest tensor in or out."""
-        sizes = [t.numel for t in (*self.op.call.tensors, *self.op.call.outputs)]
+        """Elements gone through: of the largest tensor in or out; of what is picked, not the table picked from."""
+        picks = self.cost.family in ("gather", "scatter")
+        sizes = [t.numel for inner in self.op.inner for t in inner.call.outputs]
+        if not sizes:
+            sizes = [t.numel for t in (*(() if picks else self.op.call.tensors), *self.op.call.outputs)]
         if sizes:
             return max(sizes)
         if isinstance(self.cost.detail, Rows):

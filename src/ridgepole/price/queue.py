@@ -2,7 +2,7 @@
 
 The CPU dispatches an op, then launches its kernels one by one, and runs ahead of the GPU by at most the queue's
 depth; a launch into a full queue waits for room. A kernel starts when its launch has returned and the kernel
-before it has ended. An op that synchronises waits for the GPU. As a graph, everything is one launch.
+before it ended a gap ago. An op that synchronises waits for the GPU. As a graph, everything is one launch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ Mode = Literal["eager", "graph", "compiled"]
 class Costs:
     """What issuing costs, in whole nanoseconds; `depth` in launches.
 
-    `sync`: from the end of the last kernel until the CPU goes on. `gap`: idle between two kernels of a graph.
+    `sync`: from the end of the last kernel until the CPU goes on. `gap`: idle between two kernels back to back
+    (in a graph; a stream has no less).
     """
 
     launch: int
@@ -89,7 +90,7 @@ def _stream(issues: Sequence[Issue], costs: Costs) -> list[Span]:
                 cpu = max(cpu, ends[len(ends) - costs.depth])
             launch = len(spans)
             spans.append(Span(CPU, launched, cpu, "launch", _CALLS[issue.kind], op=issue.op, parent=parent))
-            start = max(cpu, ends[-1]) if ends else cpu
+            start = max(cpu, ends[-1] + costs.gap) if ends else cpu
             ends.append(start + duration)
             spans.append(_device(issue, start, duration, launch))
         if issue.syncs:
