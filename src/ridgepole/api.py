@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import gzip
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, overload
 
@@ -131,14 +128,14 @@ def target_kind(target: str) -> TargetKind:
     raise BadInput(f"{target} is no file and not module:function: name a trace, a script, or module:function")
 
 
-def read(path: str | Path, *, machine: str | None = None, steps: str | None = None, beside: str | None = None) -> Explained:
+def read(
+    path: str | Path, *, machine: str | None = None, steps: str | None = None, beside: str | None = None
+) -> Explained:
     """Explain a PyTorch profiler trace (.json or .json.gz). See `ridgepole why --help` for the arguments."""
     return Explained(explain_trace(str(path), machine=machine, steps=steps, beside=beside))
 
 
-def explain_trace(
-    path: str, *, machine: str | None = None, steps: str | None = None, beside: str | None = None
-) -> Run:
+def explain_trace(path: str, *, machine: str | None = None, steps: str | None = None, beside: str | None = None) -> Run:
     """Read, attribute and explain a trace. Raises BadInput for a file that is none."""
     from ridgepole.timeline import reader
 
@@ -223,8 +220,33 @@ def price_target(
     tf32: bool = False,
     cost_per_hour: float | None = None,
 ) -> PriceRun:
-    """Capture a target once and price it on every machine in every mode."""
-    raise NotImplementedError
+    """Capture a target once and price it on every machine in every mode. Raises BadInput, Missing."""
+    from ridgepole.work import target as targets
+
+    known = [machine(name) for name in machines]
+    program = targets.load(target, inputs, step=step, batch=batch, context=context).capture()
+    return _price_program(program, known, modes, tf32=tf32, cost_per_hour=cost_per_hour)
+
+
+def _price_program(
+    program: Any, machines: Sequence[Machine], modes: Sequence[str], *, tf32: bool, cost_per_hour: float | None = None
+) -> PriceRun:
+    from ridgepole import session
+    from ridgepole.attribute.attribute import attribute
+    from ridgepole.explain.findings import find
+    from ridgepole.price.price import Price as Predicted
+    from ridgepole.price.price import price as predict
+
+    prices, runs = [], []
+    for each in machines:
+        for mode in modes:
+            predicted: Predicted = predict(program, each, cast("Any", mode), tf32=tf32)
+            timeline = predicted.timeline
+            ledger = attribute(timeline, each)
+            run = session.run_from(ledger, timeline, find(ledger, timeline, each), each)
+            prices.append(session.priced(predicted, run, cost_per_hour))
+            runs.append(run)
+    return session.price_run(program.name, prices, runs)
 
 
 @overload
@@ -236,6 +258,8 @@ def why(fn: Any = None, *, machine: str | None = None) -> Any:
     raise NotImplementedError
 
 
-def price(fn: Callable[..., Any], *args: Any, on: str | Sequence[str] = "h100", mode: str = "eager", **kwargs: Any) -> Price:
+def price(
+    fn: Callable[..., Any], *args: Any, on: str | Sequence[str] = "h100", mode: str = "eager", **kwargs: Any
+) -> Price:
     """Price `fn(*args, **kwargs)` on machines you need not have. Tensors among the arguments lend only their shapes."""
     raise NotImplementedError

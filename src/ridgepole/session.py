@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -21,7 +21,10 @@ from ridgepole.attribute.ledger import BUCKETS, Bucket, DeviceLedger, Ledger
 from ridgepole.errors import BadInput
 from ridgepole.explain.finding import Finding
 from ridgepole.machine.model import Machine
+from ridgepole.price.money import cost
+from ridgepole.price.price import Price, PricedOp
 from ridgepole.timeline.model import DEVICE_KINDS, Timeline
+from ridgepole.work.op import Unpriced
 
 SCHEMA = 1
 
@@ -204,6 +207,75 @@ def run_from(ledger: Ledger, timeline: Timeline, findings: tuple[Finding, ...], 
         track=_track(ledger, timeline),
         inflation=ledger.inflation,
         scaled=ledger.scaled,
+    )
+
+
+def price_run(target: str, prices: Sequence[Priced], runs: Sequence[Run]) -> PriceRun:
+    """A PriceRun of what was predicted, ready to be saved."""
+    return PriceRun(SCHEMA, _version(), now(), target, tuple(prices), tuple(runs))
+
+
+def priced(price: Price, run: Run, cost_per_hour: float | None = None) -> Priced:
+    """`price` as plain data; `run` is its timeline explained, whose buckets it takes. Money only if asked."""
+    notes = list(price.notes)
+    if cost_per_hour is not None:
+        each = cost(price.seconds, cost_per_hour)
+        notes.append(f"at {cost_per_hour:g} an hour one run costs {each:.3g}, a million {each * 1e6:.4g}")
+    launches = max(price.launches, 1)
+    window = run.window_ns * 1e-9
+    return Priced(
+        machine=price.machine.name,
+        mode=price.mode,
+        seconds=price.seconds,
+        low=price.low,
+        high=price.high,
+        range_source=price.range_source,
+        gpu_seconds=price.gpu_seconds,
+        launches=price.launches,
+        bytes=price.bytes,
+        flops=price.flops,
+        buckets={bucket: price.seconds * ns * 1e-9 / window if window else 0.0 for bucket, ns in run.buckets.items()},
+        geometry=tuple(
+            Geometry(
+                f"{g.count} x {g.operator}",
+                g.spread.elements,
+                g.spread.grid,
+                g.spread.block,
+                g.spread.blocks_per_sm,
+                g.spread.wave,
+                g.spread.waves,
+            )
+            for g in price.geometry
+        ),
+        ops=tuple(_op_price(row) for row in price.ops),
+        unpriced=tuple(UnpricedOp(u.operator, u.count, u.why, u.count / (launches + u.count)) for u in price.unpriced),
+        launch_seconds=price.launch,
+        travel_seconds=price.travel,
+        math_seconds=price.math,
+        bandwidth=price.machine.bandwidth,
+        launch_cost=price.launch_each,
+        math_rate=price.math_rate,
+        parameter_bytes=price.parameters,
+        peak_memory_bytes=price.peak_memory,
+        sources={"launch": price.launch_source},
+        notes=tuple(notes),
+    )
+
+
+def _op_price(row: PricedOp) -> OpPrice:
+    cost_of = row.op.cost
+    flops, moved = (0, 0) if isinstance(cost_of, Unpriced) else (cost_of.flops, cost_of.bytes)
+    times = {"compute": row.each.compute, "memory": row.each.memory, "overhead": row.each.floor}
+    return OpPrice(
+        op=row.operator,
+        where=row.op.where.module or row.op.where.source,
+        count=row.count,
+        seconds=row.seconds,
+        bucket=max(times, key=lambda name: times[name]),
+        flops=flops * row.count,
+        bytes=moved * row.count,
+        limit=row.each.limit,
+        why=row.each.why,
     )
 
 
