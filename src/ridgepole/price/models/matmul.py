@@ -39,12 +39,16 @@ SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 32)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One way to run a product. `compute`: seconds of its waves; `extra`: of adding the parts of a split k."""
+    """One way to run a product. `compute`: seconds of its waves; `extra`: of adding the parts of a split k.
+
+    `waves`: begun; `paid`: as many waves' time as it takes, the last one's idle time being partly shared out.
+    """
 
     tile: Tile
     split: int
     tiles: int
     waves: int
+    paid: float
     compute: float
     memory: float
     extra: float
@@ -90,7 +94,7 @@ def product(ask: Ask, g: Gemm) -> Estimate:
         return Estimate(seconds, "alignment", why, grid, 128)
     full = grid / (plan.waves * ask.sms)
     useful = g.m * g.n * g.batch / (plan.tiles * plan.tile.m * plan.tile.n)
-    if full * useful < 0.75:
+    if grid / (plan.paid * ask.sms) * useful < 0.75:
         why = f"{shape}: {plan.waves} waves of {ask.sms}, {full:.0%} full, {useful:.0%} of each tile useful"
         return Estimate(seconds, "waves", why, grid, 128)
     return Estimate(seconds, unit(ask), f"{shape}, {plan.waves} waves {full:.0%} full", grid, 128)
@@ -131,7 +135,7 @@ def _plan(ask: Ask, g: Gemm, tile: Tile, split: int, slow: float) -> Plan:
     )
     partial = 2.0 * 4 * g.m * g.n * g.batch * split / ask.bandwidth if split > 1 else 0.0
     extra = ask.constant("gemm.split") + partial / 4 if split > 1 else 0.0
-    return Plan(tile, split, tiles, waves, compute, memory, extra)
+    return Plan(tile, split, tiles, waves, counted, compute, memory, extra)
 
 
 def feed(ask: Ask, tile: Tile) -> float:
