@@ -1,0 +1,184 @@
+"""One recording of torch.profiler, and the device it waits for.
+
+Two habits of the profiler matter here (measured on an H200, torch 2.11, CUDA 13): its first start takes about 4 s,
+and once CUPTI has been used every later launch is 40 % slower (a launch-bound step: 4.4 ms before, 6.1 ms after)
+until CUPTI is torn down, which brings 4.4 ms back and takes 0.3 s. So it is torn down after each recording.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Literal
+
+Device = Literal["auto", "cpu", "cuda"]
+"""What to record: "cuda" (ROCm too), "cpu" alone, or "auto": the GPU once the program uses one."""
+
+_NO_LOG = "6"
+"""Kineto's log level above all of its own (torch 2.13 writes two lines to stderr at each recording below it)."""
+
+_SAFE_TEARDOWN = (12, 6)
+"""CUDA before 12.6 crashes when CUPTI comes back after a teardown while CUDA graphs live (torch.profiler's note)."""
+
+
+class Session:
+    """One recording, from `start` to `stop`, on the thread that starts it. CPU ops and, on a GPU, its kernels."""
+
+    def __init__(self, gpu: bool) -> None:
+        self.gpu = gpu
+        self.on = False
+        self._profile: Any = None
+        self._range: Any = None
+
+    def start(self) -> None:
+        """Records from now on. RuntimeError where another profiler runs already."""
+        from torch.profiler import ProfilerActivity, profile
+
+        activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.gpu else [])]
+        with own(), _quiet():
+            # acc_events: else torch warns on the user's stderr that events of earlier cycles are dropped
+            self._profile = profile(activities=activities, record_shapes=True, acc_events=True)
+            self._profile.start()
+        self.on = True
+
+    def stop(self, *, tear_down: bool = True) -> None:
+        """Records no more; everything recorded stays in memory until `export`. `tear_down`: the program goes on."""
+        if not self.on:
+            return
+        self.close_range()
+        self.on = False
+        tear_down = tear_down and self.gpu and teardown_is_safe()
+        with own(), _quiet(), _environment("TEARDOWN_CUPTI", "1") if tear_down else nullcontext():
+            self._profile.stop()
+
+    def open_range(self, name: str) -> None:
+        """Opens the annotation `name`, closing the one that is open."""
+        from torch.profiler import record_function
+
+        self.close_range()
+        self._range = record_function(name)
+        self._range.__enter__()
+
+    def close_range(self) -> None:
+        opened, self._range = self._range, None
+        if opened is not None:
+            opened.__exit__(None, None, None)
+
+    def export(self, path: Path) -> None:
+        """Writes the stopped recording as a chrome trace; it can be written once."""
+        with own(), _quiet():
+            self._profile.export_chrome_trace(str(path))
+
+
+_ours = 0
+
+
+@contextmanager
+def own() -> Iterator[None]:
+    """Marks what runs inside as our own use of the profiler (see `foreign`)."""
+    global _ours
+    _ours += 1
+    try:
+        yield
+    finally:
+        _ours -= 1
+
+
+def is_own() -> bool:
+    return _ours > 0
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps the profiler's own warnings and log lines off the program's stderr."""
+    with warnings.catch_warnings(), _environment("KINETO_LOG_LEVEL", _NO_LOG):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Sets an environment variable that torch's C++ side reads, unless the user has set it."""
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+
+
+def teardown_is_safe() -> bool:
+    """Whether CUPTI may be torn down and come back in this process."""
+    import torch
+
+    version = torch.version.cuda
+    if version is None:
+        return False
+    return tuple(int(part) for part in version.split(".")[:2]) >= _SAFE_TEARDOWN
+
+
+def gpu_possible() -> bool:
+    """Whether this torch and machine may have a GPU that the profiler can record, without waking it.
+
+    Asking torch itself would start the driver, and a program that forks before its first use of the GPU would then
+    fail in its children.
+    """
+    import torch
+
+    if torch.version.cuda is not None:
+        return os.environ.get("CUDA_VISIBLE_DEVICES") != "" and _has_node("nvidia0", "nvidiactl", "dxg")
+    if torch.version.hip is not None:
+        return os.environ.get("HIP_VISIBLE_DEVICES") != "" and _has_node("kfd", "dxg")
+    return False
+
+
+def _has_node(*names: str) -> bool:
+    return sys.platform == "win32" or any(Path("/dev", name).exists() for name in names)
+
+
+def gpu_awake() -> bool:
+    """Whether the program has used the GPU in this process."""
+    torch = sys.modules.get("torch")
+    return torch is not None and hasattr(torch, "cuda") and bool(torch.cuda.is_initialized())
+
+
+def when_gpu_wakes(act: Callable[[], None]) -> None:
+    """Does `act` once the program first uses the GPU in this process."""
+    import torch
+
+    # torch's own queue of what waits for the GPU's initialisation (seeds and the like)
+    torch.cuda._lazy_call(act)
+
+
+def synchroniser() -> Callable[[], None]:
+    """The function that waits for every device the program has used so far in this process."""
+    import torch
+
+    if gpu_awake():
+        return _wait_for_gpus
+    if hasattr(torch, "mps") and torch.backends.mps.is_available():
+        return torch.mps.synchronize  # type: ignore[no-any-return]
+    if hasattr(torch, "xpu") and torch.xpu.is_initialized():
+        return torch.xpu.synchronize  # type: ignore[no-any-return]
+    return _no_wait
+
+
+def _wait_for_gpus() -> None:
+    import torch
+
+    if torch.cuda.is_current_stream_capturing():
+        return  # a wait would break the capture
+    current = torch.cuda.current_device()
+    for device in range(torch.cuda.device_count()):
+        if device == current or torch.cuda.memory_reserved(device):  # no context on devices that are not used
+            torch.cuda.synchronize(device)
+
+
+def _no_wait() -> None:
+    return None
