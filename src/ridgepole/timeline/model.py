@@ -26,13 +26,17 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a kernel was launched, and how much a copy moved. None: not recorded."""
+    """How a kernel was launched, and how much a copy moved. None: not recorded.
+
+    Of a launch call `kernel` is the kernel it names, where the trace says so (ROCm).
+    """
 
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     registers: int | None = None
     shared: int | None = None
     nbytes: int | None = None
+    kernel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,7 @@ class Timeline:
     as windows. `inflation`: recorded wall over unrecorded wall where both were timed, else None; `scaled_ns`:
     the unrecorded wall of the window where idle was scaled to it.
     `notes`: what was clipped, lost, repaired or assumed, one line each.
+    `unrecorded`: stretches in which a graph ran whose kernels were not recorded: not idle, of unknown work.
     """
 
     kind: Literal["measured", "priced"]
@@ -121,3 +126,4 @@ class Timeline:
     notes: tuple[str, ...] = ()
     inflation: float | None = None
     scaled_ns: int | None = None
+    unrecorded: tuple[tuple[int, int], ...] = ()
