@@ -23,15 +23,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ridgepole.api import Explained, machine, price, read, why
+    from ridgepole.api import machine, price, read, why
     from ridgepole.errors import BadInput, Missing, RidgepoleError
     from ridgepole.machine.geometry import launch_geometry
     from ridgepole.machine.model import Machine
+    from ridgepole.results import Explained
     from ridgepole.session import PriceRun, Run
     from ridgepole.timeline.step import step
 
 _HOME = {
-    "Explained": "ridgepole.api",
+    "Explained": "ridgepole.results",
     "read": "ridgepole.api",
     "why": "ridgepole.api",
     "BadInput": "ridgepole.errors",

@@ -2,114 +2,35 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
-from ridgepole.errors import BadInput, Missing
+from ridgepole.errors import BadInput, RidgepoleError
 from ridgepole.machine import catalog
 from ridgepole.machine.model import Machine
+from ridgepole.results import Explained, Price
 from ridgepole.session import PriceRun, Run
+
+if TYPE_CHECKING:
+    from ridgepole.timeline.model import Timeline
+    from ridgepole.timeline.plan import Plan, Recording
+    from ridgepole.work.op import Program
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 TargetKind = Literal["trace", "script", "function"]
 
 
-class Explained:
-    """A run with what people do to it: print it, write it, put it in a table or a notebook.
-
-    It is empty until the block it explains has ended.
-    """
-
-    def __init__(self, run: Run | None = None) -> None:
-        self._run = run
-
-    @property
-    def run(self) -> Run:
-        """The run's data. Raises BadInput while there is none."""
-        if self._run is None:
-            raise BadInput("nothing is explained yet: leave the `with rp.why()` block (or call the function) first")
-        return self._run
-
-    def records(self) -> list[dict[str, Any]]:
-        """One plain record an operator, as in the JSON's `ops`."""
-        from ridgepole.report import jsondoc
-
-        return cast("list[dict[str, Any]]", jsondoc.document(self.run)["ops"])
-
-    def to_pandas(self) -> Any:
-        """The records as a pandas DataFrame. Raises Missing without pandas."""
-        return _frame(self.records())
-
-    def save(self) -> int:
-        """Keep the run; returns its number for `ridgepole show`."""
-        from ridgepole import session
-
-        return session.save(self.run)
-
-    def write(self, path: str | Path) -> None:
-        """Write a report; the format is the ending: .html .json .csv .md .trace.json .txt."""
-        from ridgepole.report import render
-
-        render.write(self.run, Path(path))
-
-    def __str__(self) -> str:
-        from ridgepole.report import text
-
-        return text.render(self.run) if self._run is not None else "nothing is explained yet"
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        from ridgepole.report import notebook
-
-        return notebook.mimebundle(self.run) if self._run is not None else {"text/plain": str(self)}
-
-
-class Price:
-    """Prices with what people do to them."""
-
-    def __init__(self, run: PriceRun) -> None:
-        self.run = run
-
-    @property
-    def seconds(self) -> float:
-        """Predicted wall of the first machine and mode, in seconds."""
-        return self.run.prices[0].seconds
-
-    def records(self) -> list[dict[str, Any]]:
-        """One plain record a machine and mode, as in the JSON's `prices`."""
-        from ridgepole.report import jsondoc
-
-        return cast("list[dict[str, Any]]", jsondoc.price_document(self.run)["prices"])
-
-    def to_pandas(self) -> Any:
-        """The records as a pandas DataFrame. Raises Missing without pandas."""
-        return _frame(self.records())
-
-    def __str__(self) -> str:
-        from ridgepole.report import price_text
-
-        return price_text.render(self.run)
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": str(self)}
-
-
-def _frame(records: list[dict[str, Any]]) -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise Missing("a DataFrame needs pandas: pip install 'ridgepole[pandas]'") from None
-    return pandas.DataFrame.from_records(records)
-
-
 def machine(name: str) -> Machine:
-    """The machine called `name` (loosely); "local" is this one. Raises BadInput with near names."""
-    if name == "local":
+    """The machine called `name` (loosely); "local" is this one, "cpu" its CPU. Raises BadInput with near names."""
+    if name in ("local", "cpu"):
         from ridgepole.machine import detect
 
-        return detect.local()
+        return detect.local("cpu" if name == "cpu" else None)
     return catalog.find(name)
 
 
@@ -160,7 +81,7 @@ def _quiet_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _explain(timeline: Any, machine_name: str | None, beside: Any = None) -> Run:
+def _explain(timeline: Timeline, machine_name: str | None, beside: Timeline | None = None) -> Run:
     from ridgepole.attribute.attribute import attribute
     from ridgepole.explain.findings import find
     from ridgepole.session import run_from
@@ -172,12 +93,10 @@ def _explain(timeline: Any, machine_name: str | None, beside: Any = None) -> Run
 
 
 def _with_notes(run: Run, notes: Sequence[str]) -> Run:
-    from dataclasses import replace
-
     return replace(run, notes=(*run.notes, *notes)) if notes else run
 
 
-def _machine_of(timeline: Any, name: str | None) -> tuple[Machine | None, list[str]]:
+def _machine_of(timeline: Timeline, name: str | None) -> tuple[Machine | None, list[str]]:
     """The machine whose figures to use: the one named, else the one the trace describes."""
     from ridgepole.machine.match import match
 
@@ -192,20 +111,58 @@ def _machine_of(timeline: Any, name: str | None) -> tuple[Machine | None, list[s
 def explain_script(
     target: str,
     args: Sequence[str],
+    deliver: Callable[[Run], None],
+    complain: Callable[[str], None],
     *,
     machine: str | None = None,
     steps: str | None = None,
     warmup: int | None = None,
-) -> tuple[Run | None, int]:
-    """Run a script as python would, recorded; returns the run (None where nothing was recorded) and its exit code."""
-    raise NotImplementedError
+) -> int:
+    """Run a script as python would, recorded, and return its exit code, which is all that decides ours.
+
+    `deliver` is given the run once, also where the script is about to end the process itself (`os._exit`);
+    `complain` one line where nothing could be recorded or explained. Raises BadInput where there is no such script.
+    """
+    from ridgepole.timeline.record import record_script
+
+    def explain(recording: Recording) -> None:
+        try:
+            deliver(_explain_live(recording, machine))
+        except RidgepoleError as error:
+            complain(str(error))
+
+    return record_script(target, list(args), plan=_plan(steps, warmup), deliver=explain).exit_code
 
 
 def explain_function(
     spec: str, *, machine: str | None = None, steps: str | None = None, warmup: int | None = None
 ) -> Run:
     """Call `module:function` or `file.py:function` repeatedly, recorded, and explain it."""
-    raise NotImplementedError
+    from ridgepole.timeline.program import load_function
+    from ridgepole.timeline.record import record_function
+
+    recording = record_function(load_function(spec), plan=_plan(steps, warmup), target=spec)
+    return _explain_live(recording, machine)
+
+
+def _plan(steps: str | None, warmup: int | None) -> Plan:
+    from ridgepole.timeline.plan import Plan
+
+    plan = Plan()
+    if steps is not None:
+        if not steps.isdecimal() or int(steps) < 1:
+            raise BadInput(f"--steps {steps}: for a program it is how many steps to record, a number from 1 up")
+        plan = replace(plan, steps=int(steps))
+    return plan if warmup is None else replace(plan, warmup=warmup)
+
+
+def _explain_live(recording: Recording, machine_name: str | None) -> Run:
+    """Explain what was recorded here; where the CPU is the machine, its ceilings are measured (once, then cached)."""
+    timeline = recording.timeline
+    if timeline is None:
+        raise recording.error or BadInput("nothing was recorded")
+    on_cpu = bool(timeline.devices) and timeline.devices[0].id == "cpu"
+    return _explain(timeline, machine_name or ("cpu" if on_cpu else None))
 
 
 def price_target(
@@ -229,7 +186,12 @@ def price_target(
 
 
 def _price_program(
-    program: Any, machines: Sequence[Machine], modes: Sequence[str], *, tf32: bool, cost_per_hour: float | None = None
+    program: Program,
+    machines: Sequence[Machine],
+    modes: Sequence[str],
+    *,
+    tf32: bool,
+    cost_per_hour: float | None = None,
 ) -> PriceRun:
     from ridgepole import session
     from ridgepole.attribute.attribute import attribute
@@ -252,14 +214,69 @@ def _price_program(
 @overload
 def why(fn: F) -> F: ...
 @overload
-def why(fn: None = None, *, machine: str | None = None) -> Any: ...
-def why(fn: Any = None, *, machine: str | None = None) -> Any:
-    """`with rp.why() as w: step()`, or `@rp.why` over a function whose every call is then explained to stderr."""
-    raise NotImplementedError
+def why(fn: None = None, *, machine: str | None = None, plan: Plan | None = None) -> Explaining: ...
+def why(fn: Any = None, *, machine: str | None = None, plan: Plan | None = None) -> Any:
+    """Explain a block, or a function's own calls.
+
+    `with rp.why() as w: step()` records the block once; print(w), w.run, w.write("report.html") afterwards.
+    `@rp.why` (or `@rp.why(machine="h100")`) leaves the function's results and number of calls unchanged, takes its
+    first calls as the plan's steps, and prints the report to stderr once they are complete, or at exit.
+    """
+    explaining = Explaining(machine, plan)
+    return explaining if fn is None else explaining(fn)
+
+
+class Explaining(Explained):
+    """What `why()` returns: a context manager over a block, a decorator over a function, then the result itself."""
+
+    def __init__(self, machine: str | None = None, plan: Plan | None = None) -> None:
+        super().__init__()
+        self._machine = machine
+        self._plan = plan
+        self._block: Any = None
+
+    def __enter__(self) -> Explaining:
+        from ridgepole.timeline.record import Block
+
+        self._block = Block(self._plan)
+        self._block.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        block, self._block = self._block, None
+        block.__exit__(*error)
+        # An exception of the block's own passes untouched; nothing recorded is then no second error.
+        if block.recording is not None and (error[0] is None or block.recording.timeline is not None):
+            self._run = _explain_live(block.recording, self._machine)
+
+    def __call__(self, fn: F) -> F:
+        from ridgepole.timeline.record import record_calls
+
+        return cast("F", record_calls(fn, self._deliver, plan=self._plan))
+
+    def _deliver(self, recording: Recording) -> None:
+        try:
+            self._run = _explain_live(recording, self._machine)
+            print(self, file=sys.stderr)
+        except RidgepoleError as error:
+            print(f"ridgepole: {error}", file=sys.stderr)
 
 
 def price(
-    fn: Callable[..., Any], *args: Any, on: str | Sequence[str] = "h100", mode: str = "eager", **kwargs: Any
+    fn: Callable[..., Any],
+    *args: Any,
+    on: str | Sequence[str] = "h100",
+    mode: str | Sequence[str] = "eager",
+    tf32: bool = False,
+    **kwargs: Any,
 ) -> Price:
-    """Price `fn(*args, **kwargs)` on machines you need not have. Tensors among the arguments lend only their shapes."""
-    raise NotImplementedError
+    """Price `fn(*args, **kwargs)` on machines you need not have. Tensors among the arguments lend only their shapes.
+
+    >>> rp.price(lambda x: x * 2 + 1, torch.empty(4096, 4096, dtype=torch.bfloat16), on=["h100", "h200"])
+    """
+    from ridgepole.work.capture import capture
+
+    machines = [machine(name) for name in ([on] if isinstance(on, str) else on)]
+    modes = [mode] if isinstance(mode, str) else list(mode)
+    program = capture(fn, args, kwargs, name=getattr(fn, "__name__", "function"))
+    return Price(_price_program(program, machines, modes, tf32=tf32))

@@ -58,6 +58,7 @@ def command() -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code: 0 fine, 1 gate or bug, 2 bad input, 3 missing, 130 interrupted."""
+    from ridgepole.cli import output
     from ridgepole.errors import RidgepoleError
 
     try:
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         error.show()
         raise SystemExit(2) from None
     except RidgepoleError as error:
-        _say(str(error))
+        output.complain(str(error))
         raise SystemExit(error.exit_code) from None
     except BrokenPipeError:
         # The reader left: nothing more to say, and nothing left to flush at exit.
@@ -80,13 +81,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except Exception as error:
         if os.environ.get("RIDGEPOLE_TRACEBACK"):
             raise
-        _say(f"a bug in ridgepole: {type(error).__name__}: {error} (RIDGEPOLE_TRACEBACK=1 shows where)")
+        output.complain(f"a bug in ridgepole: {type(error).__name__}: {error} (RIDGEPOLE_TRACEBACK=1 shows where)")
         raise SystemExit(1) from None
     raise SystemExit(code if isinstance(code, int) else 0)
-
-
-def _say(line: str) -> None:
-    click.echo("ridgepole: " + " ".join(line.split()), err=True)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ridgepole.session import PriceRun, Run
+if TYPE_CHECKING:
+    from ridgepole.session import PriceRun, Run
 
 WIDTH_PIPED = 100
 
@@ -20,6 +22,7 @@ def deliver(
 ) -> None:
     """Save `run`, write each of `outputs`, and print it (to stderr if `err`)."""
     from ridgepole.report import jsondoc, price_text, render, text
+    from ridgepole.session import PriceRun
 
     number = keep(run) if save else None
     for output in outputs:
@@ -36,6 +39,11 @@ def deliver(
         )
     else:
         click.echo(text.render(run, width=size, top=top, number=number, color=color), nl=False, err=err, color=color)
+
+
+def complain(line: str) -> None:
+    """Say on stderr, in one line, what went wrong."""
+    click.echo("ridgepole: " + " ".join(line.split()), err=True)
 
 
 def check_outputs(outputs: Sequence[str]) -> None:

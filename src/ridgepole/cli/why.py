@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ridgepole.cli import output
 from ridgepole.errors import BadInput
+
+if TYPE_CHECKING:
+    from ridgepole.session import Run
 
 
 @click.command(
@@ -51,38 +55,39 @@ def command(
 
     output.check_outputs(outputs)
     kind = api.target_kind(target)
-    code = 0
     if kind == "script":
         if as_json and not outputs:
             raise BadInput("--json would mix with the script's own output: write it with -o FILE.json")
-        found, code = api.explain_script(target, args, machine=machine, steps=steps, warmup=warmup)
-        if found is None:
-            return code
-        output.deliver(found, as_json=False, outputs=outputs, top=top, save=not no_save, err=True)
+        if beside is not None:
+            raise BadInput("--beside is for traces")
+
+        def deliver(run: Run) -> None:
+            output.deliver(run, as_json=False, outputs=outputs, top=top, save=not no_save, err=True)
+            if open_page:
+                _open(run)
+
+        return api.explain_script(target, args, deliver, output.complain, machine=machine, steps=steps, warmup=warmup)
+    if args:
+        raise BadInput(f"{args[0]!r} comes after the target: only a script takes arguments, options go before it")
+    if kind == "function":
+        if beside is not None:
+            raise BadInput("--beside is for traces")
+        found = api.explain_function(target, machine=machine, steps=steps, warmup=warmup)
     else:
-        if args:
-            raise BadInput(f"{args[0]!r} comes after the target: only a script takes arguments, options go before it")
-        if kind == "function":
-            if beside is not None:
-                raise BadInput("--beside is for traces")
-            found = api.explain_function(target, machine=machine, steps=steps, warmup=warmup)
-        else:
-            if warmup is not None:
-                raise BadInput("--warmup is for programs; choose a trace's steps with --steps")
-            found = api.explain_trace(target, machine=machine, steps=steps, beside=beside)
-        output.deliver(found, as_json=as_json, outputs=outputs, top=top, save=not no_save)
+        if warmup is not None:
+            raise BadInput("--warmup is for programs; choose a trace's steps with --steps")
+        found = api.explain_trace(target, machine=machine, steps=steps, beside=beside)
+    output.deliver(found, as_json=as_json, outputs=outputs, top=top, save=not no_save)
     if open_page:
         _open(found)
-    return code
+    return 0
 
 
-def _open(found: object) -> None:
+def _open(found: Run) -> None:
     import tempfile
 
     from ridgepole.report import html
-    from ridgepole.session import Run
 
-    assert isinstance(found, Run)
     page = Path(tempfile.mkstemp(prefix="ridgepole-", suffix=".html")[1])
     page.write_text(html.render(found), encoding="utf-8")
     print(f"opened {page}", file=sys.stderr)

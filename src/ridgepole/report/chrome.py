@@ -26,8 +26,8 @@ def render(run: Run) -> str:
         {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "GPU"}},
         {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "CPU"}},
     ]
-    for index, lane in enumerate(track.lanes):
-        events.append({"ph": "M", "name": "thread_name", "pid": _pid(lane), "tid": index, "args": {"name": lane}})
+    for index, name in enumerate(track.lanes):
+        events.append({"ph": "M", "name": "thread_name", "pid": _pid(name), "tid": index, "args": {"name": name}})
     for row, start in enumerate(track.start):
         lane = track.lane[row]
         bucket = BUCKETS[track.bucket[row]] if track.bucket[row] >= 0 else None
