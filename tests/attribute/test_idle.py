@@ -32,6 +32,22 @@ def test_work_launched_long_before_waits_on_the_device_not_on_the_cpu() -> None:
     assert before_next(scene, launch=(0, 4)).causes() == {"compute": 20, "gap": 80}
 
 
+def test_launched_work_that_waits_far_longer_than_any_latency_is_stalled() -> None:
+    scene = Scene(end=500_000)
+    scene.kernel(0, 100, launch=scene.cpu(-9, -5, "launch", "cudaLaunchKernel"))
+    scene.kernel(100_000, 200_000, launch=scene.cpu(0, 50, "launch", "cudaLaunchKernel"))
+    scene.kernel(400_000, 500_000, launch=scene.cpu(50, 60, "launch", "cudaLaunchKernel"))
+    assert scene.causes() == {"compute": 200_100, "stall": 200_000, "gap": 99_900}
+
+
+def test_the_first_launch_of_a_kernel_that_takes_milliseconds_is_loading_its_code() -> None:
+    scene = Scene(end=6_000_000)
+    for at in (0, 3_000_000):
+        call = scene.cpu(at, at + 2_000_000, "launch", "cudaLaunchKernel")
+        scene.kernel(at + 2_000_000, at + 3_000_000, launch=call, name="one and the same")
+    assert scene.causes() == {"compute": 2_000_000, "compilation": 2_000_000, "launch": 2_000_000}
+
+
 def test_between_two_kernels_of_one_replay_the_idle_is_the_graphs() -> None:
     scene = Scene(end=60)
     replay = scene.cpu(-20, 30, "launch", "cudaGraphLaunch")
@@ -140,6 +156,8 @@ def test_before_the_first_launch_and_after_the_last_work_have_their_own_names() 
     call = scene.cpu(30, 38, "launch", "cudaLaunchKernel")
     scene.kernel(40, 70, launch=call)
     assert scene.causes() == {"before-first": 30, "launch": 8, "gap": 2, "compute": 30, "after-last": 30}
+    [first] = [note for note in scene.ledger().notes if "before the first launch" in note]
+    assert "framework ops" in first
 
 
 def test_loading_before_the_first_launch_keeps_its_name() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ridgepole.attribute.causes import CAUSES
 from ridgepole.attribute.idle import Host
 from ridgepole.attribute.ledger import BUCKETS, DeviceLedger, Entry, KernelWork, Ledger
 from ridgepole.attribute.rows import coverage, op_rows, roof_ns
@@ -12,6 +13,9 @@ from ridgepole.attribute.scale import scale
 from ridgepole.attribute.sweep import Piece, Place, Swept, place, sweep, union
 from ridgepole.machine.model import Machine
 from ridgepole.timeline.model import DEVICE_KINDS, DeviceInfo, Timeline
+
+NOTED_EDGE = 0.05
+"""Share of the window from which time before the first launch or after the last work is explained in a note."""
 
 
 def attribute(timeline: Timeline, machine: Machine | None, *, beside: Timeline | None = None) -> Ledger:
@@ -108,7 +112,7 @@ class _Account:
         )
 
     def _entries(self, notes: list[str]) -> tuple[Entry, ...]:
-        hidden, idle = self._idle()
+        hidden, idle = self._idle(notes)
         busy = [Entry(bucket, cause, ns) for (bucket, cause), ns in self.swept.places.items() if ns]
         if hidden:
             busy.append(Entry("unknown", "unrecorded-graph", hidden))
@@ -129,15 +133,29 @@ class _Account:
                 )
         return tuple(sorted(entries, key=lambda e: (BUCKETS.index(e.bucket), -e.ns, e.cause)))
 
-    def _idle(self) -> tuple[int, dict[str, int]]:
+    def _idle(self, notes: list[str]) -> tuple[int, dict[str, int]]:
         """Nanoseconds in which a graph ran unrecorded, and those of idle by cause."""
-        hidden, causes = 0, dict[str, int]()
+        hidden = 0
+        causes: dict[str, int] = {}
+        edges: dict[str, dict[str, int]] = {}
         stretches = self.timeline.unrecorded
         explain = self.host.explain_cpu if self.info.id == "cpu" else self.host.explain
         for gap in self.swept.gaps:
             within = [s for s in stretches if s[0] < gap.end and s[1] > gap.start]
-            for start, end, cause in explain(gap):
+            for start, end, cause, doing in explain(gap):
                 covered = union(within, start, end) if within else 0
                 hidden += covered
                 causes[cause] = causes.get(cause, 0) + end - start - covered
+                if doing:
+                    edge = edges.setdefault(cause, {})
+                    edge[doing] = edge.get(doing, 0) + end - start - covered
+        for name, parts in edges.items():
+            if sum(parts.values()) >= NOTED_EDGE * self.timeline.window.ns:
+                notes.append(_edge_note(self.info.id, name, parts))
         return hidden, causes
+
+
+def _edge_note(device: str, name: str, parts: Mapping[str, int]) -> str:
+    doing = max(parts, key=lambda cause: (parts[cause], cause))
+    whole, most = sum(parts.values()) / 1e6, parts[doing] / 1e6
+    return f"device {device}, {CAUSES[name]}: {whole:,.1f} ms, most of it ({most:,.1f} ms) while {CAUSES[doing]}"

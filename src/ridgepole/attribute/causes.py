@@ -27,7 +27,8 @@ CAUSES: Mapping[str, str] = {
     "copy": "copies of unknown direction",
     "memset": "filling memory with a value",
     # idle
-    "gap": "the next kernel was already launched and had not started: launch latency or a wait between streams",
+    "gap": "the next kernel was already launched and about to start: launch latency, or the gap between two kernels",
+    "stall": "launched work did not start: it waited for another stream, device or process, or records are missing",
     "graph-gap": "between two kernels of one graph",
     "launch": "the CPU was inside the call that launches work",
     "dispatch": "the CPU was inside framework ops, on the way to a launch",

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ridgepole.attribute.causes import cause_of_call, cause_of_transfer
 from ridgepole.attribute.sweep import Gap
@@ -13,6 +14,22 @@ from ridgepole.timeline.model import DEVICE_KINDS, Span, Timeline
 
 KEPT_AT_EDGES = frozenset({"data-loading", "compilation", "allocator", "profiler"})
 """Causes that keep their name before the first launch and after the last work: they are why there is none."""
+
+LONGEST_LATENCY = 100_000
+"""Nanoseconds after which launched work that has not started is stalled. Launch to start takes 2 to 20 µs on an idle
+device (CUDA 2-5, ROCm up to 20, in the traces that we have seen); five times the slowest is no latency any more."""
+
+LAZY_LOADING = 1_000_000
+"""Nanoseconds of a kernel's first launch, on an idle device, past which the call is loading the kernel's code."""
+
+
+class Stretch(NamedTuple):
+    """Idle of one cause, in nanoseconds. `doing`: what the CPU did, where the cause itself does not say (the edges)."""
+
+    start: int
+    end: int
+    cause: str
+    doing: str = ""
 
 
 @dataclass(slots=True)
@@ -108,11 +125,13 @@ class Host:
         calls: dict[int, list[tuple[int, int, str | None]]] = {}
         cpu = [lane.kind == "cpu" for lane in timeline.lanes]
         drained: dict[int, int] = {}
-        for span in self.spans:
+        loading = self._first_launches()
+        for index, span in enumerate(self.spans):
             if span.kind == "copy" and span.launch is not None and _to_host(span):
                 drained[span.launch] = max(span.end, drained.get(span.launch, span.end))
             elif cpu[span.lane] and span.kind not in DEVICE_KINDS:
-                calls.setdefault(span.lane, []).append((span.start, span.end, cause_of_call(span.kind, span.name)))
+                cause = "compilation" if index in loading else cause_of_call(span.kind, span.name)
+                calls.setdefault(span.lane, []).append((span.start, span.end, cause))
                 self.records_ops |= span.kind == "op"
         for launch, end in drained.items():
             call = self.spans[launch]
@@ -123,7 +142,18 @@ class Host:
             calls[lane].sort(key=lambda call: (call[0], -call[1]))
         return {lane: activity(thread) for lane, thread in calls.items()}
 
-    def explain(self, gap: Gap) -> Iterator[tuple[int, int, str]]:
+    def _first_launches(self) -> set[int]:
+        """Launch calls that are the first of their kernel and far too long for a launch."""
+        seen: set[str] = set()
+        found: set[int] = set()
+        for span in self.spans:
+            if span.kind == "kernel" and span.name not in seen and not span.graph:
+                seen.add(span.name)
+                if span.launch is not None and self.spans[span.launch].ns > LAZY_LOADING:
+                    found.add(span.launch)
+        return found
+
+    def explain(self, gap: Gap) -> Iterator[Stretch]:
         """The gap in order, cut by cause: what the thread that launches the next work was doing.
 
         Until its launch call returns, the thread's innermost call; from then on the work is issued and still waits.
@@ -134,39 +164,39 @@ class Host:
             yield from self._edge(gap.start, gap.end, "after-last" if before is not None else "before-first", before)
             return
         if before is not None and _one_graph(before, after):
-            yield gap.start, gap.end, "graph-gap"
+            yield Stretch(gap.start, gap.end, "graph-gap")
             return
         launch = None if after.launch is None else self.spans[after.launch]
+        start = gap.start
         if before is None:
-            begun = gap.end if launch is None else min(max(launch.start, gap.start), gap.end)
-            yield from self._edge(gap.start, begun, "before-first", after)
-            gap = Gap(begun, gap.end, None, gap.after)
+            start = gap.end if launch is None else min(max(launch.start, start), gap.end)
+            yield from self._edge(gap.start, start, "before-first", after)
         if launch is None:
-            yield from self._unlinked(gap)
+            yield from self._unlinked(start, gap.end)
             return
-        issued = min(max(launch.end, gap.start), gap.end)
-        yield from self._walk(gap.start, issued, (launch.lane, self._lane(before)))
+        issued = min(max(launch.end, start), gap.end)
+        yield from self._walk(start, issued, (launch.lane, self._lane(before)))
         if issued < gap.end:
-            yield issued, gap.end, "gap"
+            yield Stretch(issued, gap.end, "gap" if gap.end - issued <= LONGEST_LATENCY else "stall")
 
-    def explain_cpu(self, gap: Gap) -> Iterator[tuple[int, int, str]]:
+    def explain_cpu(self, gap: Gap) -> Iterator[Stretch]:
         """As `explain` where the CPU itself is the device: what any of its threads was doing instead of the work."""
         yield from self._walk(gap.start, gap.end, tuple(self.threads))
 
-    def _edge(self, start: int, end: int, name: str, nearest: Span | None) -> Iterator[tuple[int, int, str]]:
-        for a, b, cause in self._walk(start, end, (self._lane(nearest),)):
-            yield a, b, cause if cause in KEPT_AT_EDGES else name
+    def _edge(self, start: int, end: int, name: str, nearest: Span | None) -> Iterator[Stretch]:
+        for a, b, cause, _ in self._walk(start, end, (self._lane(nearest),)):
+            yield Stretch(a, b, cause) if cause in KEPT_AT_EDGES else Stretch(a, b, name, cause)
 
-    def _unlinked(self, gap: Gap) -> Iterator[tuple[int, int, str]]:
+    def _unlinked(self, start: int, end: int) -> Iterator[Stretch]:
         """Work whose launch is not recorded: only what plainly keeps a device idle is believed."""
-        for a, b, cause in self._walk(gap.start, gap.end, (self.main,)):
-            yield a, b, cause if cause in KEPT_AT_EDGES or cause == "sync" else "idle-unrecorded-cpu"
+        for a, b, cause, _ in self._walk(start, end, (self.main,)):
+            yield Stretch(a, b, cause if cause in KEPT_AT_EDGES or cause == "sync" else "idle-unrecorded-cpu")
 
     def _lane(self, span: Span | None) -> int | None:
         """The thread that launched `span`, else the one that launches most."""
         return self.main if span is None or span.launch is None else self.spans[span.launch].lane
 
-    def _walk(self, start: int, end: int, lanes: Sequence[int | None]) -> Iterator[tuple[int, int, str]]:
+    def _walk(self, start: int, end: int, lanes: Sequence[int | None]) -> Iterator[Stretch]:
         """What the first of `lanes` was doing, where it shows nothing the next (the autograd engine takes over)."""
         if start >= end:
             return
@@ -177,13 +207,13 @@ class Host:
                 rest = lanes[i + 1 :]
                 break
         if thread is None:
-            yield start, end, "python" if self.records_ops else "idle-unrecorded-cpu"
+            yield Stretch(start, end, "python" if self.records_ops else "idle-unrecorded-cpu")
             return
         for a, b, cause in thread.within(start, end):
             if cause is None:
                 yield from self._walk(a, b, rest)
             else:
-                yield a, b, cause
+                yield Stretch(a, b, cause)
 
 
 def _to_host(copy: Span) -> bool:
