@@ -10,8 +10,11 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-MAX_SECONDS = 30.0
-"""A recording lasts this long at most. Some 100,000 events a second of about 1 kB each make 3 GB."""
+MAX_SECONDS = 20.0
+"""A recording lasts this long at most: some 200,000 small ops a second, of 2.7 kB each, fill 500 MB in each."""
+
+MAX_GROWTH = 4 * 2**30
+"""Bytes by which the process may grow meanwhile."""
 
 LEAST_FREE = 0.1
 """Share of the machine's memory that must stay free."""
@@ -36,12 +39,12 @@ class Bound:
         self._turn += 1
 
     def _look(self, turn: int, pid: int) -> None:
-        began = time.monotonic()
+        began, size = time.monotonic(), resident()
         while True:
             time.sleep(_LOOK)
             if self._turn != turn or os.getpid() != pid:
                 return
-            why = self._why(time.monotonic() - began)
+            why = self._why(time.monotonic() - began, resident() - size)
             if why:
                 on_main_thread(partial(self._cut_if_still, turn, why))
                 return
@@ -50,12 +53,23 @@ class Bound:
         if self._turn == turn:
             self._cut(why)
 
-    def _why(self, seconds: float) -> str:
+    def _why(self, seconds: float, growth: int) -> str:
         if seconds >= self._seconds:
             return f"after {self._seconds:g} s"
+        if growth >= MAX_GROWTH:
+            return f"when the process had grown by {MAX_GROWTH >> 30} GiB"
         if free_share() < LEAST_FREE:
             return f"because less than {LEAST_FREE:.0%} of the memory was free"
         return ""
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0
 
 
 def free_share() -> float:

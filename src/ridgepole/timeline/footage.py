@@ -73,9 +73,7 @@ def _choose(footage: Footage, plan: Plan, folder: Path) -> _Cut:
 
 
 def _export(take: Take, folder: Path) -> Path:
-    path = folder / "recorded.json"
-    take.session.export(path)
-    return path
+    return take.session.export(folder / "recorded.json")
 
 
 def _read(trace: Path) -> Timeline:

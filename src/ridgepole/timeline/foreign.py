@@ -1,7 +1,8 @@
 """The program's own use of torch.profiler: it goes first, and what it exports is kept.
 
 Two profilers cannot run at once in one process; the second to start fails. So ours steps aside when the program
-starts its own, does not start while that runs, and takes a copy of the trace that the program exports.
+starts its own, and takes a copy of the trace that the program exports. Nor may it start again later: that would
+crash a program that exports its stopped profile afterwards.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ class Watcher(Protocol):
 
     def theirs_starts(self) -> None: ...
 
-    def theirs_stops(self) -> None: ...
-
     def theirs_exports(self, trace: Path) -> None: ...
 
 
@@ -31,7 +30,7 @@ class Watch:
     def __init__(self, watcher: Watcher, folder: Path) -> None:
         self._watcher = watcher
         self._folder = folder
-        self._original: dict[str, Callable[..., Any]] = {}
+        self._original: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
         self._exports = 0
         self._last: Any = None
 
@@ -41,16 +40,17 @@ class Watch:
         for name in ("_prepare_trace", "__exit__", "export_chrome_trace"):
             method = getattr(profile, name, None)
             if method is not None:
-                self._original[name] = method
-                setattr(profile, name, self._around(name, method))
+                watched = self._around(name, method)
+                self._original[name] = method, watched
+                setattr(profile, name, watched)
 
     def remove(self) -> None:
-        if not self._original:
-            return
+        """Watches no more. A watch that was installed later over this one stays whole; this one is inert then."""
         from torch.autograd.profiler import profile
 
-        for name, method in self._original.items():
-            setattr(profile, name, method)
+        for name, (method, watched) in self._original.items():
+            if getattr(profile, name) is watched:
+                setattr(profile, name, method)
         self._original.clear()
 
     def last_unexported(self) -> Path | None:
@@ -60,7 +60,7 @@ class Watch:
             return None
         path = self._folder / "theirs.json"
         try:
-            self._original["export_chrome_trace"](profile, str(path))
+            self._original["export_chrome_trace"][0](profile, str(path))
         except (RuntimeError, OSError, AssertionError, AttributeError):
             return None
         return path if path.is_file() else None
@@ -68,14 +68,14 @@ class Watch:
     def _around(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
         def watched(self_: Any, *args: Any, **kwargs: Any) -> Any:
-            if profiler.is_own():
-                return method(self_, *args, **kwargs)
-            if name == "_prepare_trace":
+            owner = profiler.owner()
+            if name == "_prepare_trace" and owner is not self._watcher and self._original:
                 self._watcher.theirs_starts()
             result = method(self_, *args, **kwargs)
+            if owner is not None or not self._original:
+                return result
             if name == "__exit__":
                 self._last = self_
-                self._watcher.theirs_stops()
             if name == "export_chrome_trace":
                 self._copy(args[0] if args else kwargs.get("path"))
             return result

@@ -7,6 +7,7 @@ the GPU's driver woken. What was recorded is kept where the program returns, rai
 
 from __future__ import annotations
 
+import atexit
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -66,6 +67,7 @@ class _ScriptRun:
         self._closing = False
         self._sigterm = False
         self._watching = False
+        self._real_exit = os._exit
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -73,14 +75,7 @@ class _ScriptRun:
         step.subscribe(self._recorder)
         arrival = _Arrival("torch", lambda: on_main_thread(self._recorder.begin))
         arrival.install()
-        real_exit = os._exit
-
-        def exit_now(status: int) -> NoReturn:
-            if os.getpid() == self._pid:
-                self._last_chance(status)
-            real_exit(status)
-
-        os._exit = exit_now
+        os._exit = self._exit_now
         self._catch_sigterm()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._in_child)
@@ -89,7 +84,7 @@ class _ScriptRun:
             yield
         finally:
             self._watching = False
-            os._exit = real_exit
+            os._exit = self._real_exit
             self._release_sigterm()
             arrival.remove()
             self._recorder.end()
@@ -98,7 +93,7 @@ class _ScriptRun:
     def over(self, code: int) -> Recording:
         """The program has ended with `code`. In a forked child, which came here too, the process ends so."""
         if os.getpid() != self._pid:
-            raise SystemExit(code)
+            self._end_child(code)
         if self._recording is None:
             self._closing = True
             recording = self._developed()
@@ -107,12 +102,30 @@ class _ScriptRun:
                 self._deliver(self._recording)
         return self._recording
 
+    def _end_child(self, code: int) -> NoReturn:
+        if not self._recorder.orphaned:
+            raise SystemExit(code)
+        # The profiler's static destructors wait for threads that a fork does not take along: end as Python would,
+        # and leave C++ out of it.
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        self._real_exit(code)
+
     def _developed(self) -> Recording:
         try:
             return develop(self._recorder.end(), self._plan, self._recorder.folder, self._target)
         except Exception as error:  # the program's exit code must outlive a recording that cannot be read
             why = f"the recording cannot be read: {type(error).__name__}: {error}".splitlines()[0]
             return Recording(timeline=None, error=RidgepoleError(why))
+
+    def _exit_now(self, status: int) -> NoReturn:
+        """What the program calls as `os._exit`."""
+        if os.getpid() == self._pid:
+            self._last_chance(status)
+        self._real_exit(status)
 
     def _last_chance(self, code: int) -> None:
         """The process ends here. What the program left in Python's buffers is lost, as it would have been."""

@@ -119,6 +119,8 @@ def _run_file(script: str) -> None:
     main.__file__ = path
     main.__loader__ = SourceFileLoader("__main__", path)
     main.__dict__.update(__builtins__=sys.modules["builtins"], __cached__=None)
+    if sys.version_info < (3, 14):
+        main.__dict__.update(__annotations__={})
     sys.modules["__main__"] = main
     exec(code, main.__dict__)
 

@@ -24,7 +24,7 @@ from ridgepole.timeline.bound import Bound, on_main_thread
 from ridgepole.timeline.plan import Plan
 from ridgepole.timeline.profiler import Device, Session
 
-Phase = Literal["whole", "warmup", "bare", "record", "paused", "done"]
+Phase = Literal["whole", "warmup", "bare", "record", "done"]
 
 LEAST_BATCH = 50_000_000
 """Nanoseconds a bare batch lasts at least: its two waits (some 0.1 ms) then weigh under 0.3 %."""
@@ -94,6 +94,7 @@ class Recorder:
         self._theirs: Path | None = None
         self._ended = False
         self._footage: Footage | None = None
+        self._orphan: Session | None = None
         self._wait: Callable[[], None] = _nothing
         self._watch = foreign.Watch(self, self.folder)
         self._bound = Bound(self._cut)
@@ -115,16 +116,18 @@ class Recorder:
         step.unsubscribe(self)
         self._safely(lambda: self._stop(tear_down=goes_on))
         self.phase = "done"
-        if self._theirs is None:
+        if self._theirs is None and not self._complete:
             self._theirs = self._watch.last_unexported()
         self._watch.remove()
         self._footage = Footage(tuple(self._takes), self._theirs, tuple(self._bare), self._seen, tuple(self._notes))
         return self._footage
 
     def abandon(self) -> None:
-        """Forgets everything without touching the profiler: for a forked child, whose parent goes on."""
+        """For a forked child, whose parent goes on: nothing is recorded here, and nothing will come of it."""
         self._ended = True
-        self._session = None
+        self._orphan, self._session = self._session, None  # kept: freeing it would wait for threads that are not here
+        if self._orphan is not None:
+            self._safely(profiler.hush_in_child)
         self._footage = Footage((), None, (), 0, ())
         self.phase = "done"
         self._bound.stop()
@@ -137,6 +140,11 @@ class Recorder:
         self._takes.clear()
         self._footage = None
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether this is a forked child, and was being recorded when it was born."""
+        return self._orphan is not None
 
     @property
     def heard(self) -> bool:
@@ -209,9 +217,6 @@ class Recorder:
         self._start = time.perf_counter_ns()
 
     def _bare_step(self) -> None:
-        if self._foreign:  # their profiler slows these steps
-            self._start_batch()
-            return
         if self._count < self.plan.bare and not self._apart:
             return
         if time.perf_counter_ns() - self._start < LEAST_BATCH and not self._apart:
@@ -238,10 +243,8 @@ class Recorder:
             self._finish()
 
     def _start_record(self) -> None:
-        if self._foreign:
-            self.phase = "paused"
-            return
-        self._session = Session(self._gpu())
+        self._takes.clear()  # the warm-up's must be written before another starts, and is not worth that
+        self._session = Session(self._gpu(), self)
         self._session.start()
         self._bound.start()
         self.phase = "record"
@@ -282,7 +285,7 @@ class Recorder:
             # Starting now would wake the driver before the program does; and work before that is not the GPU's.
             profiler.when_gpu_wakes(lambda: on_main_thread(lambda: self._safely(self._start_whole)))
             return
-        self._session = Session(self._gpu())
+        self._session = Session(self._gpu(), self)
         self._session.start()
         self._bound.start()
 
@@ -296,8 +299,6 @@ class Recorder:
         session.stop(tear_down=tear_down)
         if kind == "whole" and self.phase == "whole":
             marked = 0
-        if self._complete and kind == "steps":
-            self._takes.clear()  # the warm-up's is not needed any more
         self._takes.append(Take(session, kind, marked, wall))
 
     def _cut(self, why: str) -> None:
@@ -321,18 +322,19 @@ class Recorder:
     # Told of the program's own profiler
 
     def theirs_starts(self) -> None:
+        if self._foreign or self._ended:
+            return
         self._foreign = True
-        if self._session is not None:
+        if self.phase != "done":
             self._notes.append("the program started a torch profiler of its own: this recording stopped there")
-            paused = self.phase == "record"
-            self._safely(lambda: self._stop(tear_down=False))
-            if paused:
-                self.phase = "paused"
+        self._safely(self._make_way)
 
-    def theirs_stops(self) -> None:
-        self._foreign = False
-        if self.phase in ("paused", "bare"):
-            self._safely(self._start_batch if self.plan.bare else self._start_record)
+    def _make_way(self) -> None:
+        """Stops, and writes what there is while it can be written."""
+        self._stop(tear_down=False)
+        for number, take in enumerate(self._takes):
+            take.session.export(self.folder / f"recorded-{number}.json")
+        self._finish()
 
     def theirs_exports(self, trace: Path) -> None:
         self._theirs = trace
