@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from ridgepole.attribute.attribute import account
+from ridgepole.attribute.ledger import KernelWork
 from ridgepole.machine.model import Machine
 from ridgepole.price.money import cost as money_for
 from ridgepole.price.money import cost_per_million, per_second
@@ -123,3 +125,18 @@ def test_tokens_and_money() -> None:
     assert per_second(8, 0.004) == 2000
     assert money_for(1800, 4.0) == 2.0
     assert cost_per_million(1, 0.01, 3.6) == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
+def test_a_priced_timeline_is_accounted_for_like_a_measured_one(h100: Machine, pointwise: MakeOp, mode: str) -> None:
+    ops = (*scale_and_shift(pointwise).ops, *[pointwise("aten::mul", (8,))] * 20)
+    timeline = price(Program(ops, "x * 2 + 1, then crumbs"), h100, mode).timeline  # type: ignore[arg-type]
+    kernels = {
+        i: KernelWork("memory", "dram", "exact") for i, span in enumerate(timeline.spans) if span.kind == "kernel"
+    }
+    ledger = account(timeline, h100, kernels)
+    totals = ledger.busiest.buckets
+    assert sum(totals.values()) == ledger.window_ns == timeline.window.ns
+    assert totals["memory"] == timeline.devices[0].busy_ns
+    assert totals["unknown"] == 0
+    assert totals["overhead"] == timeline.window.ns - timeline.devices[0].busy_ns
