@@ -66,10 +66,11 @@ class Scene:
             )
             for i in order
         )
+        more = dict(self.more)
         names = dict.fromkeys(lane.device for lane in self.lanes if lane.kind == "gpu")
         return Timeline(
             "measured", "made", spans, tuple(self.lanes), tuple(self.ops), Window(self.start, self.end, "made"),
-            tuple(DeviceInfo(name) for name in names), **self.more,
+            more.pop("devices", tuple(DeviceInfo(name) for name in names)), **more,
         )  # fmt: skip
 
     def ledger(self) -> Ledger:

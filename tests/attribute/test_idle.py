@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ridgepole.attribute.causes import CAUSES, cause_of_call, cause_of_transfer
+from ridgepole.timeline.model import DeviceInfo
 
-from .made import Scene
+from .made import Scene, did
 
 
 def before_next(scene: Scene, *, launch: tuple[int, int] = (80, 84), ops: bool = True) -> Scene:
@@ -207,6 +208,14 @@ def test_on_a_cpu_the_time_between_its_ops_is_python_and_around_them_dispatch() 
     scene.kernel(15, 45, "compute", lane="cpu/main")
     scene.cpu(60, 90, "annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
     assert scene.causes() == {"compute": 30, "dispatch": 10, "python": 30, "data-loading": 30}
+
+
+def test_where_no_stream_stands_for_the_cpu_its_innermost_ops_are_the_work() -> None:
+    scene = Scene(more={"devices": (DeviceInfo("cpu"),)})
+    outer = scene.cpu(10, 50, "op", "aten::linear")
+    scene.work[scene.cpu(15, 45, "op", "aten::addmm", parent=outer)] = did("compute")
+    assert scene.causes() == {"compute": 30, "dispatch": 10, "python": 60}
+    assert scene.ledger().busiest.resident_ns == 30
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,16 @@ def _device_spans(timeline: Timeline) -> list[tuple[DeviceInfo, list[int]]]:
         name = device[span.lane]
         if name is not None and span.kind in DEVICE_KINDS:
             indices.setdefault(name, []).append(index)
+    if "cpu" in indices and not indices["cpu"]:
+        indices["cpu"] = _working_ops(timeline)
     known = {info.id: info for info in timeline.devices}
     return [(known.get(name) or _describe(timeline, name, found), found) for name, found in indices.items()]
+
+
+def _working_ops(timeline: Timeline) -> list[int]:
+    """Where the CPU is the machine and no stream of it is given: the op spans that call no other op."""
+    callers = {span.parent for span in timeline.spans if span.kind == "op"}
+    return [i for i, span in enumerate(timeline.spans) if span.kind == "op" and i not in callers]
 
 
 def _describe(timeline: Timeline, name: str, indices: list[int]) -> DeviceInfo:
@@ -97,7 +105,7 @@ class _Account:
         """The device's account; what had to be cut or assumed is added to `notes`."""
         timeline, window, owned = self.timeline, self.timeline.window, self.swept.owned
         spans = [timeline.spans[i] for i in self.indices]
-        running = ((s.start, s.end) for s in spans if s.kind in ("kernel", "collective"))
+        running = ((s.start, s.end) for s in spans if s.kind not in ("copy", "set"))
         wall = window.ns if timeline.scaled_ns is None else timeline.scaled_ns
         return DeviceLedger(
             device=self.info.id,
