@@ -37,7 +37,7 @@ class Figure:
 class MemoryLevel:
     """One level of the memory ladder.
 
-    `name`: "registers", "shared" (shared/L1), "l2", "llc" (last-level or Infinity Cache) or "dram" (HBM, GDDR, LPDDR, DDR).
+    `name`: "registers", "shared" (shared/L1), "l2", "llc" (last-level cache) or "dram" (HBM, GDDR, LPDDR, DDR).
     `scope`: who shares one instance: "sm" or "device". Capacity is bytes of one instance (one SM's for
     scope "sm"); bandwidth is of the whole device, in B/s; latency in seconds, load to use.
     """

@@ -1,0 +1,239 @@
+"""The catalog: machines read from TOML, one file a family of GPUs, checked as they load.
+
+A file has `[family]` tables that its `[[machine]]` rows share. A figure is a number, whose source is its table's
+`source`, or `{ value = …, source = "…" }`. A source is "kind: detail", kind one of datasheet, measured, derived,
+assumed. Users add machines as files of the same form in `$RIDGEPOLE_HOME/machines` (default
+`~/.config/ridgepole/machines`), or name a file wherever a machine's name is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, cast
+
+from ridgepole import dtypes
+from ridgepole.errors import BadInput
+from ridgepole.machine import match
+from ridgepole.machine.model import Figure, Limits, Machine, MemoryLevel, Overheads, Source, SourceKind, Unit
+from ridgepole.machine.validate import validate
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Table = Mapping[str, Any]
+
+REGISTER_BYTES = 4
+L2_BYTES_PER_CLOCK_AND_SM = 64
+"""What one NVIDIA SM can take from L2 a clock: a bound, not a rate anything reaches."""
+
+
+def load() -> Mapping[str, Machine]:
+    """Every machine by name, ours and the user's own; a user's machine may replace ours. Raises BadInput."""
+    return _load(str(user_folder()))
+
+
+@lru_cache(maxsize=4)
+def _load(folder: str) -> Mapping[str, Machine]:
+    machines: dict[str, Machine] = {}
+    shipped = sorted((Path(__file__).parent / "catalog").glob("*.toml"))
+    for path in [*shipped, *sorted(Path(folder).glob("*.toml"))]:
+        for machine in read(path):
+            machines[machine.name] = machine
+    return MappingProxyType(machines)
+
+
+def user_folder() -> Path:
+    """Where the user's own machine files are."""
+    if home := os.environ.get("RIDGEPOLE_HOME"):
+        return Path(home).expanduser() / "machines"
+    config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(config).expanduser() / "ridgepole" / "machines"
+
+
+def find(name: str) -> Machine:
+    """The machine called `name`, loosely but never wrongly; or the one machine of the file `name`.
+
+    Raises BadInput with the nearest names where none or several fit.
+    """
+    if name.endswith(".toml"):
+        found = read(Path(name))
+        if len(found) != 1:
+            raise BadInput(f"{name} holds {len(found)} machines: name a file with one")
+        return found[0]
+    return match.by_name(name, load())
+
+
+def read(path: Path) -> tuple[Machine, ...]:
+    """The machines of one file. Raises BadInput for what is not TOML, misses a figure or fails a range check."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"machine file {path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"machine file {path} is not TOML: {error}") from None
+    rows = document.get("machine")
+    if not isinstance(rows, list) or not rows:
+        raise BadInput(f"machine file {path} has no [[machine]] row")
+    family = document.get("family", {})
+    machines = []
+    for row in rows:
+        try:
+            machine = _machine(row, family)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            said = f"misses {error}" if isinstance(error, KeyError) else str(error)
+            raise BadInput(f"machine file {path}: {row.get('name', 'a row without a name')}: {said}") from None
+        wrong = validate(machine)
+        if wrong:
+            raise BadInput(f"machine file {path}: {machine.name} does not load: {wrong[0]}")
+        machines.append(machine)
+    return tuple(machines)
+
+
+def _machine(row: Table, family: Table) -> Machine:
+    source = str(row["source"])
+    compute = str(row.get("compute", family.get("compute", "")))
+    limits = _limits(row, family, source)
+    return Machine(
+        name=str(row["name"]),
+        kind=cast('Literal["gpu", "cpu"]', row.get("kind", family.get("kind", "gpu"))),
+        vendor=str(row.get("vendor", family.get("vendor", ""))),
+        architecture=str(row.get("architecture", family.get("architecture", ""))),
+        compute=compute,
+        peaks=MappingProxyType({_peak_key(key): _figure(v, "FLOP/s", source) for key, v in row["peaks"].items()}),
+        memory=_memory(row, family, limits, source),
+        limits=limits,
+        overheads=_overheads(row, family, source),
+        links=MappingProxyType({"link": _figure(row["link"], "B/s", source)} if "link" in row else {}),
+        power=_figure(row["power"], "W", source) if "power" in row else None,
+        aliases=tuple(row.get("aliases", ())),
+        confidence=row.get("confidence", "medium"),
+        notes=tuple(row.get("notes", ())),
+        tuning=MappingProxyType(
+            {
+                key: _figure(value, str(value.get("unit", "1")), source)
+                for key, value in {**family.get("tuning", {}), **row.get("tuning", {})}.items()
+            }
+        ),
+    )
+
+
+def _peak_key(text: str) -> tuple[Unit, str]:
+    unit, _, dtype = text.partition(" ")
+    if unit not in ("tensor", "vector"):
+        raise ValueError(f"peak {text!r} begins with neither tensor nor vector")
+    if dtype != "tf32" and dtype not in ("float8", "float4"):
+        dtype = dtypes.peak_key(dtypes.parse(dtype))
+    return cast("Unit", unit), dtype
+
+
+def _figure(value: Any, unit: str, source: str) -> Figure:
+    if isinstance(value, Mapping):
+        source = str(value.get("source", source))
+        value = value["value"]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{value!r} is not a number")
+    return Figure(float(value), unit, _source(source))
+
+
+def _source(text: str) -> Source:
+    kind, _, detail = text.partition(":")
+    if kind not in ("datasheet", "measured", "derived", "assumed"):
+        raise ValueError(f"source {text[:60]!r} begins with none of datasheet:, measured:, derived:, assumed:")
+    return Source(cast(SourceKind, kind), detail.strip() or "no measurement or document at hand")
+
+
+def _limits(row: Table, family: Table, source: str) -> Limits:
+    shared = family.get("limits", {})
+    own = row.get("limits", {})
+    shared_source, own_source = str(shared.get("source", source)), str(own.get("source", source))
+
+    def one(name: str, unit: str = "1") -> Figure | None:
+        if name in row:
+            return _figure(row[name], unit, source)
+        if name in own:
+            return _figure(own[name], unit, own_source)
+        return _figure(shared[name], unit, shared_source) if name in shared else None
+
+    sms, warp = one("sms"), one("warp")
+    if sms is None:
+        sms = Figure(1.0, "1", Source("assumed", "number of SMs not known; geometry is not to be relied on"))
+    if warp is None:
+        raise KeyError("warp")
+    return Limits(
+        sms=sms,
+        warp=warp,
+        clock=one("clock", "Hz"),
+        threads_per_block=one("threads_per_block"),
+        threads_per_sm=one("threads_per_sm"),
+        blocks_per_sm=one("blocks_per_sm"),
+        registers_per_sm=one("registers_per_sm"),
+        shared_per_sm=one("shared_per_sm", "B"),
+        shared_per_block=one("shared_per_block", "B"),
+    )
+
+
+def _memory(row: Table, family: Table, limits: Limits, source: str) -> tuple[MemoryLevel, ...]:
+    def capacity(name: str) -> Figure | None:
+        return _figure(row[name], "B", source) if name in row else None
+
+    def latency(name: str) -> Figure | None:
+        cycles = family.get("latency", {})
+        if name not in cycles or limits.clock is None:
+            return None
+        stated = _source(str(cycles.get("source", source)))
+        kind: SourceKind = "assumed" if stated.kind == "assumed" else "derived"
+        return Figure(cycles[name] / limits.clock.value, "s", Source(kind, f"{cycles[name]} cycles; {stated}"))
+
+    levels = []
+    if limits.registers_per_sm is not None:
+        held = limits.registers_per_sm
+        size = Figure(
+            held.value * REGISTER_BYTES, "B", Source("derived", f"{held.value:,.0f} registers of 4 B; {held.source}")
+        )
+        levels.append(MemoryLevel("registers", "sm", size, None, latency("registers")))
+    if limits.shared_per_sm is not None:
+        levels.append(MemoryLevel("shared", "sm", limits.shared_per_sm, None, latency("shared")))
+    if "l2" in row:
+        levels.append(
+            MemoryLevel("l2", "device", capacity("l2"), _l2_bandwidth(row, family, limits, source), latency("l2"))
+        )
+    if "llc" in row:
+        rate = _figure(row["llc_bandwidth"], "B/s", source) if "llc_bandwidth" in row else None
+        levels.append(MemoryLevel("llc", "device", capacity("llc"), rate, latency("llc")))
+    levels.append(
+        MemoryLevel("dram", "device", capacity("memory"), _figure(row["bandwidth"], "B/s", source), latency("dram"))
+    )
+    return tuple(levels)
+
+
+def _l2_bandwidth(row: Table, family: Table, limits: Limits, source: str) -> Figure | None:
+    if "l2_bandwidth" in row:
+        return _figure(row["l2_bandwidth"], "B/s", source)
+    if limits.clock is None:
+        return None
+    stated = family.get("l2_bandwidth")
+    if stated is not None:
+        return Figure(stated["bytes_per_clock"] * limits.clock.value, "B/s", _source(str(stated["source"])))
+    if family.get("vendor") != "NVIDIA":
+        return None
+    rate = L2_BYTES_PER_CLOCK_AND_SM * limits.sms.value * limits.clock.value
+    return Figure(rate, "B/s", Source("derived", f"{L2_BYTES_PER_CLOCK_AND_SM} B a clock and SM, an upper bound"))
+
+
+def _overheads(row: Table, family: Table, source: str) -> Overheads:
+    merged = {**family.get("overheads", {}), **row.get("overheads", {})}
+    return Overheads(
+        dispatch=_figure(merged["dispatch"], "s", source),
+        launch=_figure(merged["launch"], "s", source),
+        floor=_figure(merged["floor"], "s", source),
+        graph_gap=_figure(merged["graph_gap"], "s", source),
+        round_trip=_figure(merged["round_trip"], "s", source),
+        queue_depth=_figure(merged["queue_depth"], "1", source),
+    )

@@ -1,0 +1,74 @@
+"""Range checks: public tables have rows quoted with sparsity, or a thousand times off. Such a row does not load."""
+
+from __future__ import annotations
+
+from ridgepole.machine.model import Machine
+
+BANDWIDTH = (1e10, 2e13)
+"""Bytes a second of device memory: below the slowest laptop, above any HBM announced."""
+RIDGE = (1.0, 2000.0)
+"""FLOP per byte. fp4 on the newest parts is the largest there is, about 1,300."""
+SMS = (1, 1024)
+CLOCK = (1e8, 6e9)
+OVERHEAD = (1e-8, 1e-2)
+
+TENSOR_FLOPS_PER_CLOCK = {
+    "7.0": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.9": 1024, "9.0": 4096, "10.0": 8192, "12.0": 2048,
+    "gfx90a": 1024, "gfx942": 2048, "gfx950": 4096,
+}  # fmt: skip
+"""Dense fp16 FLOP a clock and SM (compute unit) at full rate: vendors' architecture whitepapers."""
+SLACK = 1.15
+"""Datasheets quote clocks that differ a little from the boost clock kept here."""
+
+
+def validate(machine: Machine) -> list[str]:
+    """What is impossible about a machine, one line each; empty where nothing is."""
+    wrong = []
+    level = machine.level("dram")
+    if level is None or level.bandwidth is None:
+        return ["it has no device-memory bandwidth"]
+    rate = level.bandwidth.value
+    if not BANDWIDTH[0] <= rate <= BANDWIDTH[1]:
+        wrong.append(f"bandwidth {rate:.4g} B/s is outside {BANDWIDTH[0]:g} to {BANDWIDTH[1]:g}")
+    for (unit, dtype), peak in machine.peaks.items():
+        ridge = peak.value / rate
+        if not RIDGE[0] <= ridge <= RIDGE[1]:
+            wrong.append(f"{unit} {dtype} ridge {ridge:.4g} FLOP/B is outside {RIDGE[0]:g} to {RIDGE[1]:g}")
+    if not machine.peaks:
+        wrong.append("it has no peak rate")
+    if not SMS[0] <= machine.limits.sms.value <= SMS[1]:
+        wrong.append(f"{machine.limits.sms.value:g} SMs is outside {SMS[0]} to {SMS[1]}")
+    clock = machine.limits.clock
+    if clock is not None and not CLOCK[0] <= clock.value <= CLOCK[1]:
+        wrong.append(f"clock {clock.value:g} Hz is outside {CLOCK[0]:g} to {CLOCK[1]:g}")
+    wrong += _sparse(machine)
+    over = machine.overheads
+    for name in ("dispatch", "launch", "floor", "graph_gap", "round_trip"):
+        value = getattr(over, name).value
+        if not OVERHEAD[0] <= value <= OVERHEAD[1]:
+            wrong.append(f"{name} {value:g} s is outside {OVERHEAD[0]:g} to {OVERHEAD[1]:g}")
+    if over.queue_depth.value < 1:
+        wrong.append("queue depth is below 1")
+    return wrong
+
+
+def _sparse(machine: Machine) -> list[str]:
+    """Tensor peaks above what the SMs can issue densely: quoted with sparsity, or of another part."""
+    clock, sms = machine.limits.clock, machine.limits.sms
+    most = TENSOR_FLOPS_PER_CLOCK.get(machine.compute)
+    wrong = []
+    if most is not None and clock is not None and sms.source.kind != "assumed":
+        ceiling = most * sms.value * clock.value * SLACK
+        for dtype in ("float16", "bfloat16"):
+            peak = machine.peak("tensor", dtype)
+            if peak is not None and peak.value > ceiling:
+                wrong.append(
+                    f"tensor {dtype} {peak.value:.4g} FLOP/s exceeds the dense {ceiling:.4g}: quoted with sparsity?"
+                )
+    half = machine.peak("tensor", "float16") or machine.peak("tensor", "bfloat16")
+    eight = machine.peak("tensor", "float8")
+    if half is not None and eight is not None and eight.value > 2.3 * half.value and machine.vendor != "Intel":
+        wrong.append(
+            f"tensor float8 is {eight.value / half.value:.2f}x float16, dense parts have 2x: quoted with sparsity?"
+        )
+    return wrong
