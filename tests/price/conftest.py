@@ -26,7 +26,7 @@ def _hopper(name: str, bandwidth: float, capacity: float, l2: float) -> Machine:
         ("vector", "float32"): figure(67e12),
     }
     memory = (
-        MemoryLevel("l2", "device", figure(l2), figure(5.5e12), figure(1.5e-7)),
+        MemoryLevel("l2", "device", figure(l2), figure(16.7e12), figure(1.5e-7)),
         MemoryLevel("dram", "device", figure(capacity), figure(bandwidth), figure(5e-7)),
     )
     limits = Limits(

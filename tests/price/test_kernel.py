@@ -71,7 +71,7 @@ def test_the_bound_uses_the_l2_only_while_the_bytes_fit(h100: Machine) -> None:
     small = Cost(0, 20_000_000, 20_000_000, "float32", "vector", "copy")
     large = replace(small, read=40_000_000)
     assert physical(small, h100, Flags()).level == "l2"
-    assert physical(small, h100, Flags()).seconds == pytest.approx(40e6 / 5.5e12)
+    assert physical(small, h100, Flags()).seconds == pytest.approx(40e6 / 16.7e12)
     assert physical(large, h100, Flags()).level == "dram"
     assert physical(large, h100, Flags()).seconds == pytest.approx(60e6 / 3.35e12)
 

@@ -140,3 +140,9 @@ def test_a_priced_timeline_is_accounted_for_like_a_measured_one(h100: Machine, p
     assert totals["memory"] == timeline.devices[0].busy_ns
     assert totals["unknown"] == 0
     assert totals["overhead"] == timeline.window.ns - timeline.devices[0].busy_ns
+
+
+def test_a_graph_of_tiny_kernels_takes_a_floor_each_gaps_and_all(h100: Machine, pointwise: MakeOp) -> None:
+    result = price(Program((pointwise("aten::mul", (8,)),) * 200, "tiny"), h100, "graph")
+    assert result.seconds == pytest.approx(200 * h100.overheads.floor.value + h100.overheads.launch.value, rel=0.02)
+    assert result.timeline.devices[0].busy_ns * 1e-9 < result.gpu_seconds

@@ -113,6 +113,7 @@ model: Registry[Model] = Registry("kernel model", "ridgepole.price.models")
 class KernelTime:
     """Device time of one op, all its kernels together, in seconds, and what decides it.
 
+    `seconds` is from one kernel's start to the next one's, back to back: the short gap behind it is in it.
     `compute`, `memory`: the two roofs (peak rate; bytes through device memory). `floor`: of its kernels.
     `limit`: "launch floor", "dram", "l2 sectors", "tensor", "vector", "issue", "alignment", "waves", "rows", …
     `low` to `high` holds about nine in ten measured calls of its family (`error.*` in tuning.toml).
@@ -128,6 +129,8 @@ class KernelTime:
     why: str
     kernels: int
     spread: Spread | None = None
+    bound: float = 0.0
+    """The physical bound, caches warm."""
 
 
 FREE = KernelTime(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, "free", "a view moves nothing and launches nothing", 0)
@@ -169,6 +172,7 @@ def _settle(ask: Ask, estimate: Estimate) -> KernelTime:
         why=why,
         kernels=ask.cost.kernels,
         spread=shape,
+        bound=bound.seconds,
     )
 
 

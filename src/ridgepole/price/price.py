@@ -54,7 +54,8 @@ class Geometry:
 class Price:
     """A program's price on one machine. Times in seconds, memory in bytes.
 
-    `seconds`: wall, from the first dispatch to the last event, `low` to `high`; `gpu_seconds`: device busy time.
+    `seconds`: wall, from the first dispatch to the last event, `low` to `high`; `gpu_seconds`: device time, kernels
+    back to back, the short gaps between them included.
     `launches`: kernels; `dispatches`: framework ops. The three costs by themselves, none overlapped:
     `launch`: launches x (dispatch + launch), `travel`: bytes / device bandwidth, `math`: FLOPs / peak rate.
     """
@@ -194,7 +195,10 @@ def _issue(index: int, op: Op, time: KernelTime | Unpriced, which: str, dispatch
     if not time.kernels:
         cheap = dispatch * tuning.constant(machine, "dispatch.view").value
         return Issue(index, op.operator, round(cheap * NS), (), syncs=op.syncs)
-    total = round(float(getattr(time, which)) * NS)
+    gap = 0.0 if machine.kind == "cpu" else machine.overheads.graph_gap.value
+    # A kernel's time reaches to the next one's start; what runs is that less the gap.
+    whole = float(getattr(time, which))
+    total = max(time.kernels, round(max(whole - gap * time.kernels, min(whole, time.bound)) * NS))
     part = total // time.kernels
     durations = (total - part * (time.kernels - 1), *([part] * (time.kernels - 1)))
     spread = time.spread
