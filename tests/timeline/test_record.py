@@ -11,7 +11,7 @@ from statistics import median
 import pytest
 
 from ridgepole.errors import BadInput, Missing
-from ridgepole.timeline import bound, step
+from ridgepole.timeline import bound, footage, step
 from ridgepole.timeline.plan import Plan, Recording
 from ridgepole.timeline.record import Block, record_calls, record_function
 
@@ -31,6 +31,15 @@ def work() -> Callable[[], object]:
 
 
 @pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Threads that wait for each other on a busy machine would time its scheduler."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(autouse=True)
 def _nobody_listens_afterwards() -> Iterator[None]:
     yield
     assert step._current is None
@@ -40,6 +49,15 @@ def _nobody_listens_afterwards() -> Iterator[None]:
 def ops(recording: Recording) -> set[str]:
     assert recording.timeline is not None, recording.error
     return {span.name for span in recording.timeline.spans if span.kind == "op"}
+
+
+def assert_scaled(recording: Recording, steps: int) -> None:
+    """The window is scaled to the bare wall, unless another program slowed the bare steps meanwhile."""
+    assert recording.timeline is not None
+    assert recording.recorded_ns is not None
+    bare = median(recording.bare_ns)
+    disturbed = recording.recorded_ns / bare < footage.CREDIBLE
+    assert recording.timeline.scaled_ns == (None if disturbed else round(steps * bare))
 
 
 def test_a_marker_costs_under_a_microsecond_while_nobody_records() -> None:
@@ -63,8 +81,8 @@ def test_a_function_is_timed_bare_and_recorded_and_its_result_comes_back(work: C
     assert {"aten::mm", "aten::tanh", "aten::sum"} <= ops(recording)
     assert len(recording.bare_ns) >= 5
     bare = median(recording.bare_ns)
-    assert timeline.scaled_ns == round(2 * bare)
     assert recording.recorded_ns is not None
+    assert_scaled(recording, 2)
     assert timeline.inflation == pytest.approx(recording.recorded_ns / bare)
     assert timeline.window.ns == pytest.approx(2 * recording.recorded_ns, rel=0.1, abs=200_000)
     assert any("without the profiler a step took" in note for note in timeline.notes)
@@ -78,8 +96,7 @@ def test_bare_time_is_what_a_stopwatch_says() -> None:
 
     recording = record_function(nap, plan=BRIEF)
     assert 20e6 < median(recording.bare_ns) < 25e6
-    assert recording.timeline is not None
-    assert recording.timeline.scaled_ns == round(2 * median(recording.bare_ns))
+    assert_scaled(recording, 2)
 
 
 def test_without_bare_steps_inflation_is_unknown_and_said_to_be(work: Callable[[], object]) -> None:
@@ -250,7 +267,7 @@ def test_a_decorated_function_runs_as_often_as_it_is_called_and_delivers_once(wo
     assert recording.timeline is not None
     assert recording.timeline.window.rule == "1 marked step"
     assert recording.timeline.inflation is not None
-    assert recording.timeline.scaled_ns == round(median(recording.bare_ns))
+    assert_scaled(recording, 1)
 
 
 def test_a_decorated_function_that_raises_or_recurses_stays_itself(work: Callable[[], object]) -> None:
@@ -286,16 +303,16 @@ def test_a_recording_inside_a_recording_goes_first(work: Callable[[], object]) -
 def test_a_recording_that_lasts_too_long_stops_and_says_so(
     work: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bound.Bound.__init__, "__defaults__", (0.3,))
+    monkeypatch.setattr(bound.Bound.__init__, "__defaults__", (0.2,))
     with Block() as block:
         began = time.monotonic()
-        while time.monotonic() - began < 1.0:
+        while time.monotonic() - began < 0.6:
             work()
         torch.ones(4).cumsum(0)
     assert block.recording is not None
     assert "aten::mm" in ops(block.recording)
     assert "aten::cumsum" not in ops(block.recording)
-    assert any("recording stopped after 0.3 s" in note for note in block.recording.notes)
+    assert any("recording stopped after 0.2 s" in note for note in block.recording.notes)
 
 
 def test_nothing_is_left_in_the_temporary_folder(

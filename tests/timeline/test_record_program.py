@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 DRIVE = Path(__file__).with_name("drive_record.py")
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"} | {
+    "OMP_NUM_THREADS": "1"
+}
 TORCH = "import torch\nx = torch.ones(64, 64)\nfor _ in range(20): x = torch.tanh(x @ x)\n"
 
 

@@ -11,6 +11,12 @@ from ridgepole.timeline.model import DEVICE_KINDS, Timeline, Window
 from ridgepole.timeline.plan import Plan, Recording
 from ridgepole.timeline.recorder import Footage, Take
 
+CREDIBLE = 0.9
+"""Recorded over bare time below which the bare steps were disturbed: recording makes nothing faster."""
+
+STEADY = 1.3
+"""Slowest over fastest bare batch above which the machine is said not to have been steady."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
@@ -41,8 +47,12 @@ def develop(footage: Footage, plan: Plan, folder: Path, target: str, *, apart: b
     if recorded is not None and footage.bare_ns:
         bare = median(footage.bare_ns)
         steps = 1 if apart else plan.steps
-        timeline = replace(timeline, inflation=recorded / bare, scaled_ns=round(bare * steps))
+        timeline = replace(timeline, inflation=recorded / bare)
         notes.append(_timing(footage.bare_ns, recorded, "call" if apart else "step"))
+        if recorded / bare >= CREDIBLE:
+            timeline = replace(timeline, scaled_ns=round(bare * steps))
+        else:
+            notes.append("the recorded steps were the faster ones, so something else slowed the others: not scaled")
     elif take is not None:
         notes.append("nothing was timed without the profiler: by how much it slowed the program is not known")
     timeline = replace(timeline, notes=(*timeline.notes, *notes))
@@ -116,4 +126,4 @@ def _timing(bare_ns: tuple[int, ...], recorded_ns: int, unit: str) -> str:
         f"without the profiler a {unit} took {middle / 1e6:.3f} ms (median of {len(bare_ns)} batches, "
         f"{min(bare_ns) / 1e6:.3f} to {max(bare_ns) / 1e6:.3f}); recorded, {recorded_ns / 1e6:.3f} ms: "
         f"{recorded_ns / middle:.2f}x"
-    )
+    ) + ("; the machine was not steady" if max(bare_ns) > STEADY * min(bare_ns) else "")

@@ -53,7 +53,7 @@ def record_function(
     _need_torch()
     chosen, given = plan or Plan(), dict(kwargs or {})
     name = target or getattr(fn, "__qualname__", "function")
-    recorder = Recorder(chosen, device, whole=False, before=BATCHES_BEFORE)
+    recorder = Recorder(chosen, device, whole=False)
     recorder.begin()
     try:
         step.subscribe(recorder)
@@ -65,6 +65,7 @@ def record_function(
             calls = 1
         else:
             _need_gpu(device)
+            recorder.before = BATCHES_BEFORE
             if first >= SLOW_SECONDS:
                 chosen = recorder.plan = Plan(warmup=0, bare=min(1, chosen.bare), settle=1, steps=1)
                 recorder.before = 1

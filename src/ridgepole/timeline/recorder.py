@@ -29,6 +29,9 @@ Phase = Literal["whole", "warmup", "bare", "record", "done"]
 LEAST_BATCH = 50_000_000
 """Nanoseconds a bare batch lasts at least: its two waits (some 0.1 ms) then weigh under 0.3 %."""
 
+SHORT_BATCH = 10
+"""Times `bare` steps after which the one batch before a marked program's recording ends, however short they are."""
+
 ENOUGH = 1_000_000_000
 """Nanoseconds of bare steps after the recorded ones that are enough: clocks and hosts drift within less."""
 
@@ -219,13 +222,17 @@ class Recorder:
     def _bare_step(self) -> None:
         if self._count < self.plan.bare and not self._apart:
             return
-        if time.perf_counter_ns() - self._start < LEAST_BATCH and not self._apart:
+        if time.perf_counter_ns() - self._start < LEAST_BATCH and not self._apart and not self._impatient():
             return
         self._wait()
         ns = time.perf_counter_ns() - self._start
         self._bare.append(ns // self._count)
         self._start_batch()
         self._after_batch(ns)
+
+    def _impatient(self) -> bool:
+        """Whether a short batch must do, since nobody knows how many steps the program has left to record."""
+        return self.before == 1 and not self._complete and self._count >= SHORT_BATCH * self.plan.bare
 
     def _after_batch(self, ns: int) -> None:
         """A bare batch of `ns` is timed: on to recording, or to more of them, or to the end."""
