@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ridgepole.timeline.clock import nanoseconds
 from ridgepole.timeline.events import NO_ARGS, Args, Event
-from ridgepole.timeline.kinds import Role, kernel_kind, role, runtime_kind, task_role
+from ridgepole.timeline.kinds import Role, is_annotation, kernel_kind, role, runtime_kind, task_role
 from ridgepole.timeline.model import Kind, Launch
 from ridgepole.timeline.rows import CallKey, Module, Row, Rows, Stream
 
@@ -67,6 +67,8 @@ class Collector:
         name = event.name if isinstance(event.name, str) else str(event.name)
         args = event.args or NO_ARGS
         end = start + length
+        if what == "op" and is_annotation(name):
+            what = "annotation"
         if what == "op":
             self._op(event, args, name, start, end)
         elif what == "runtime":

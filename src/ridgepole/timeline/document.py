@@ -31,6 +31,8 @@ class Document:
         self.losses = Losses()
         self._text = Text(source)
         self._keys: list[str] = []
+        self._listed = False
+        """Whether the end of the list of events was found."""
         self._ended = False
 
     def batches(self) -> Iterator[list[Event]]:
@@ -40,16 +42,28 @@ class Document:
         first = text.next()
         if first == b"[":
             text.drop(1)
-            self._ended = yield from elements.batches(text, self.losses)
+            yield from self._list(text)
+            self._ended = self._listed
         elif first == b"{":
             text.drop(1)
             yield from self._object()
         else:
             raise self._refuse(_why_not_json(first))
-        if self.source.damage or not self._ended:
+        if not text.productive and first == b"{":
+            yield from self._search()
+        if self.source.damage or not (self._listed or self._ended):
             self.losses.cut = True
-        if not text.productive:
+        elif not self._ended:
+            self.losses.around = True
+        if not self._text.productive:
             raise self._refuse(self._why_empty())
+
+    def _list(self, text: Text) -> Iterator[list[Event]]:
+        """The events of the list whose `[` was just dropped: past a stray `]` too, if an object follows it."""
+        self._listed = yield from elements.batches(text, self.losses)
+        while self._listed and text.next() == b"{":
+            self.losses.lost += 1
+            self._listed = yield from elements.batches(text, self.losses)
 
     def _object(self) -> Iterator[list[Event]]:
         text = self._text
@@ -64,7 +78,8 @@ class Document:
             self._note(key)
             if key == "traceEvents" and text.next() == b"[":
                 text.drop(1)
-                if not (yield from elements.batches(text, self.losses)):
+                yield from self._list(text)
+                if not self._listed:
                     return
                 continue
             value = text.value(keep=key in KEPT)
@@ -72,6 +87,14 @@ class Document:
                 return
             if value:
                 self.metadata[key] = value
+
+    def _search(self) -> Iterator[list[Event]]:
+        """Looks for the events again from the start of the file: what stands before them is no JSON."""
+        again = Text(self.source)
+        if again.events_key() is not None:
+            again.drop(1)
+            yield from self._list(again)
+            self._text = again
 
     def _note(self, key: str) -> None:
         if len(self._keys) < 64:

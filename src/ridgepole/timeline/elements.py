@@ -21,10 +21,16 @@ from ridgepole.timeline.text import LONGEST, Text
 _USUAL_EVENT = 1 << 16
 """Bytes within which an event that is whole ends."""
 
+_HOPELESS = 10_000
+"""Elements lost, with none read, after which the list is given up."""
+
 _BETWEEN = re.compile(rb"\}(?=\s*,\s*\{)")
-_BETWEEN_EVENTS = re.compile(rb'\}(?=\s*,\s*\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args|s|bp)"\s*:)')
+_BETWEEN_EVENTS = re.compile(
+    rb'\}(?=\s*,\s*\{\s*"(?:(?:ph|cat|pid|tid|ts|dur|args)"\s*:|name"[^}]{0,2000}?"\s*,\s*"(?:ph|cat|pid|tid|ts)"\s*:))'
+)
+"""Between what can only be two events: an object among their arguments may have a name, but no ph or ts."""
 _END_OF_LIST = re.compile(rb'\}(?=\s*\]\s*(?:,\s*"|\}|$))')
-_NEXT_OBJECT = re.compile(rb",\s*(?=\{)|\]")
+_SCALAR = re.compile(rb'"(?:[^"\\]|\\.)*"|[^\s,\[\]{}"]+', re.DOTALL)
 _OBJECT_FOLLOWS = re.compile(rb"\s*\{")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|["{}\[\]]', re.DOTALL)
 _AT_BYTE = re.compile(r"\(byte (\d+)\)")
@@ -40,11 +46,15 @@ def batches(text: Text, losses: Losses) -> Generator[list[Event], None, bool]:
         if first == b"]":
             text.drop(1)
             return True
-        if not first:
+        if not first or (losses.lost > _HOPELESS and not text.productive):
             return False
-        text.fill(_USUAL_EVENT if doubtful else PIECE)
-        window = text.buffer[:_USUAL_EVENT] if doubtful else text.buffer
-        batch, used, ended = _piece(window)
+        if not doubtful:
+            text.fill(PIECE)
+        elif len(text.buffer) < _USUAL_EVENT // 4:
+            text.fill(_USUAL_EVENT)
+        if doubtful:
+            text.narrow(_USUAL_EVENT)
+        batch, used, ended = _piece(text.buffer)
         doubtful = not batch
         if not batch:
             event = _single(text, losses)
@@ -66,16 +76,27 @@ def _piece(window: bytes) -> tuple[list[Event], int, bool]:
     except _ERRORS as error:
         message = str(error)
     place = _AT_BYTE.search(message)
-    limit = len(window) // 2
     if place is not None:
-        limit = max(int(place[1]) - 2, 0)
-        if "trailing" in message:
-            close = text.rfind(b"]", 0, limit + 1)
-            try:
-                return events.many.decode(text[: close + 1]), close, True
-            except _ERRORS:
-                pass
-    return _shorter(window, limit)
+        wrong = max(int(place[1]) - 2, 0)
+    elif "UTF-8" in message:
+        wrong = _not_utf8(window)
+    else:
+        return _shorter(window, len(window) // 2)
+    if "trailing" in message:
+        close = text.rfind(b"]", 0, wrong + 1)
+        try:
+            return events.many.decode(text[: close + 1]), close, True
+        except _ERRORS:
+            pass
+    return _shorter(window, wrong) if _last_between(window, wrong) else ([], 0, False)
+
+
+def _not_utf8(window: bytes) -> int:
+    try:
+        window.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return len(window)
 
 
 def _shorter(window: bytes, limit: int) -> tuple[list[Event], int, bool]:
@@ -133,15 +154,18 @@ def _single(text: Text, losses: Losses) -> Event | None:
         elif len(text.buffer) < _USUAL_EVENT and text.more():
             continue
         follows = _BETWEEN_EVENTS.search(text.buffer)
+        if whole and (follows is None or whole <= follows.end()):
+            return _taken(text, whole, losses)
         if follows is not None:
             return _taken(text, follows.end(), losses)
         if len(text.buffer) < LONGEST and text.fill(2 * len(text.buffer)):
             continue
         last = _END_OF_LIST.search(text.buffer)
         if last is not None:
-            return _taken(text, last.end(), losses)
-        if whole:
-            return _taken(text, whole, losses)
+            mended = losses.mended
+            event = _taken(text, last.end(), losses)
+            losses.cut = losses.cut or losses.mended == mended
+            return event
         losses.cut = True
         text.drop(len(text.buffer))
         return None
@@ -154,16 +178,15 @@ def _taken(text: Text, end: int, losses: Losses) -> Event | None:
 
 
 def _no_object(text: Text, losses: Losses) -> None:
-    """Passes over an element that is no object."""
+    """Passes over an element that is no object, or over a byte that belongs to none."""
     losses.lost += 1
     while True:
-        match = _NEXT_OBJECT.search(text.buffer)
-        if match is not None:
-            text.drop(match.start())
-            return
-        text.drop(max(len(text.buffer) - 64, 0))
-        if not text.more():
-            text.drop(len(text.buffer))
+        end = _balanced(text.buffer) if text.buffer[:1] == b"[" else 0
+        if not end:
+            match = _SCALAR.match(text.buffer)
+            end = match.end() if match is not None else 1
+        if end < len(text.buffer) or len(text.buffer) > LONGEST or not text.more():
+            text.drop(end)
             return
 
 

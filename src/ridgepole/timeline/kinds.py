@@ -97,6 +97,22 @@ def task_role(task: object) -> Role:
     return "ignored"
 
 
+_ANNOTATION = ("ProfilerStep", "Optimizer.", "enumerate(DataLoader)")
+
+
+def is_annotation(name: str) -> bool:
+    """Whether an op's name is a range that torch itself marks: 2021's traces put these among the operators."""
+    return name.startswith(_ANNOTATION)
+
+
+_GRADIENT = re.compile(r"^(?:autograd::engine::evaluate_function|torch::autograd::)|Backward\d*$")
+
+
+def is_backward(name: str) -> bool:
+    """Whether an op is a node of the backward graph, by its name ("MulBackward0", "torch::autograd::AccumulateGrad")."""
+    return _GRADIENT.search(name) is not None
+
+
 def is_graph_launch(name: str) -> bool:
     """Whether a runtime call replays a graph (cudaGraphLaunch, hipGraphLaunch)."""
     return "GraphLaunch" in name

@@ -5,10 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from operator import attrgetter
 
-from ridgepole.timeline.kinds import is_graph_launch
+from ridgepole.timeline.kinds import is_backward, is_graph_launch
 from ridgepole.timeline.rows import Module, Row, Rows, Stream
 
-_BACKWARD = "autograd::engine::evaluate_function"
 _OPTIMIZER = "Optimizer."
 
 
@@ -58,7 +57,7 @@ def _nest(thread: list[Row], modules: list[Module]) -> None:
             row.phase = top.phase
         kind = row.kind
         if kind == "op":
-            if row.backward or row.name.startswith(_BACKWARD):
+            if row.backward or is_backward(row.name):
                 row.phase = "backward"
             if paths and not row.module:
                 row.module = _path_at(paths, starts, start)

@@ -114,6 +114,8 @@ def _loss_notes(losses: Losses, damage: str, rows: Rows) -> list[str]:
     notes = []
     if losses.cut:
         notes.append(f"the file is cut off ({damage or 'its JSON ends early'}): what is whole of it was used")
+    if losses.around:
+        notes.append("what the file says around its events is not JSON: some of it, as the device's name, may be lost")
     if losses.mended:
         notes.append(f"mended {_counted(losses.mended, 'event')} whose text is not quite JSON")
     if losses.without_args:

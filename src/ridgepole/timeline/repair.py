@@ -13,20 +13,26 @@ from ridgepole.timeline.events import Event
 
 @dataclass(slots=True)
 class Losses:
-    """What a file did not give up whole: counts of events, and whether it was cut."""
+    """What a file did not give up whole: counts of events, whether it was cut within them, or broken around them."""
 
     mended: int = 0
     without_args: int = 0
     lost: int = 0
     cut: bool = False
+    around: bool = False
 
 
 _CONTROL = re.compile(rb"[\x00-\x1f]")
-_BAD_ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|(.|$))', re.DOTALL)
+_ESCAPE = re.compile(
+    rb'\\(?:["\\/bfnrt]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})'
+    rb"|u[0-9a-fA-F]{4}|(?P<bad>.|$))",
+    re.DOTALL,
+)
 _NOT_A_NUMBER = re.compile(rb"(:\s*|,\s*|\[\s*)[+-]?(?:nan|inf(?:inity)?)(?=\s*[,}\]])", re.IGNORECASE)
-_NAME = re.compile(rb'("name"\s*:\s*")(.*?)("\s*,\s*"(?:ph|cat|pid|tid|ts|dur|id|args|s|bp)"\s*:)', re.DOTALL)
+_NAME = re.compile(
+    rb'("name"\s*:\s*")(.*?)("\s*,\s*"(?:ph|cat|pid|tid|ts|dur|id|args|s|bp)"\s*:|"\s*\}\s*$)', re.DOTALL
+)
 _ARGS = re.compile(rb',\s*"args"\s*:.*', re.DOTALL)
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 _ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
@@ -73,9 +79,14 @@ def clean(text: bytes) -> bytes:
     """Replaces what JSON allows nowhere. Backslashes that begin no escape are doubled, as a path would have them."""
     text = text.decode("utf-8", "replace").encode()
     text = _CONTROL.sub(b" ", text)
-    text = _BAD_ESCAPE.sub(lambda m: m[0] if m[1] is None else b"\\\\" + m[1], text)
-    text = _SURROGATE.sub(b"?", text)
+    text = _ESCAPE.sub(_unescape, text)
     return _NOT_A_NUMBER.sub(rb"\1null", text)
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    if match["half"] is not None:
+        return b"?"
+    return match[0] if match["bad"] is None else b"\\\\" + match["bad"]
 
 
 def _requote(text: bytes) -> bytes:

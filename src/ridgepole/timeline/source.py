@@ -44,7 +44,9 @@ class Source:
         self.damage = ""
 
     def refuse(self, why: str) -> BadInput:
-        return BadInput(f"{self.path}: {why}")
+        """The error to raise, one line whatever the file's name and keys hold."""
+        line = f"{self.path}: {why}"
+        return BadInput("".join(c if c.isprintable() else "?" for c in line))
 
     def pieces(self) -> Iterator[bytes]:
         """The file's text, decompressed, in pieces of about PIECE bytes. Raises BadInput for what holds none."""

@@ -27,6 +27,7 @@ class Text:
         self.productive = False
         self._source = source
         self._pieces = source.pieces()
+        self._held: list[bytes] = []
         self._read = 0
 
     def fill(self, size: int) -> bool:
@@ -36,7 +37,7 @@ class Text:
         parts = [self.buffer]
         have = len(self.buffer)
         while have < size:
-            piece = next(self._pieces, None)
+            piece = self._held.pop() if self._held else next(self._pieces, None)
             if piece is None:
                 break
             parts.append(piece)
@@ -54,6 +55,14 @@ class Text:
     def drop(self, size: int) -> None:
         """Done with the first `size` bytes."""
         self.buffer = self.buffer[size:]
+
+    def narrow(self, size: int) -> None:
+        """Keeps only `size` bytes at hand, so that dropping few of them is cheap; the rest comes again."""
+        if len(self.buffer) > size:
+            rest = self.buffer[size:]
+            self.buffer = self.buffer[:size]
+            self._read -= len(rest)
+            self._held.append(rest)
 
     def skip_mark(self) -> None:
         """Drops a byte-order mark."""
@@ -79,9 +88,10 @@ class Text:
                 self.drop(match.end())
                 return match[1].decode("utf-8", "replace")
             if self.buffer[:1] != b'"' or len(self.buffer) > LONGEST or not self.more():
-                return self._events_key()
+                return self.events_key()
 
-    def _events_key(self) -> str | None:
+    def events_key(self) -> str | None:
+        """Goes on to the next `traceEvents` whose value is a list, wherever it stands; None where none is."""
         if self.productive:
             return None
         while True:
