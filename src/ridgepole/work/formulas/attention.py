@@ -1,0 +1,125 @@
+"""Attention kernels that never write the scores: two products forward, five backward (FlashAttention-2, Dao 2023)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ridgepole.work.cost import formula, matrix_unit, need
+from ridgepole.work.op import Attention, Call, Cost, Tensor
+
+BACKWARD = 2.5
+"""Five products against two: scores again, and the gradients of v, p, q and k."""
+LSE_BYTES = 4
+
+
+def _pairs(q: int, kv: int, causal: bool) -> float:
+    """Query-key pairs that are computed: torch's is_causal aligns the mask at the top left."""
+    if not causal:
+        return float(q * kv)
+    square = min(q, kv)
+    return square * square / 2 + max(0, q - kv) * kv
+
+
+def _cost(call: Call, q: Tensor, k: Tensor, v: Tensor, causal: bool, mask: Tensor | None, heads_last: bool) -> Cost:
+    """`heads_last`: (batch, sequence, heads, size) instead of (batch, heads, sequence, size)."""
+    if len(q.shape) == 3:
+        q, k, v = (Tensor((1, *t.shape), t.dtype) for t in (q, k, v))
+    head, seq = (2, 1) if heads_last else (1, 2)
+    what = Attention(
+        batch=q.shape[0],
+        q_heads=q.shape[head],
+        kv_heads=k.shape[head],
+        q=q.shape[seq],
+        kv=k.shape[seq],
+        d=q.shape[-1],
+        d_v=v.shape[-1],
+        causal=causal,
+    )
+    flops = round(2 * what.batch * what.q_heads * _pairs(what.q, what.kv, causal) * (what.d + what.d_v))
+    rows = what.batch * what.q_heads * what.q
+    out = rows * what.d_v * (q.nbytes // max(q.numel, 1) or 1)
+    read = q.nbytes + k.nbytes + v.nbytes + (mask.nbytes if mask is not None else 0)
+    kernels = 2 if what.q == 1 and what.kv > 512 else 1
+    return Cost(flops, read, out + rows * LSE_BYTES, q.dtype, matrix_unit(q.dtype), "attention", kernels, what)
+
+
+def _backward(forward: Cost, q: Tensor, k: Tensor, v: Tensor) -> Cost:
+    """Reads q, k, v, the output, its gradient and the row sums; writes three gradients."""
+    out = forward.written
+    grads = q.nbytes + k.nbytes + v.nbytes
+    detail = replace(forward.detail, backward=True) if isinstance(forward.detail, Attention) else None
+    return replace(
+        forward,
+        flops=round(forward.flops * BACKWARD),
+        read=forward.read + 2 * out,
+        written=grads,
+        kernels=3,
+        detail=detail,
+    )
+
+
+def _flag(call: Call, index: int) -> bool:
+    return call.value(index, False) is True
+
+
+@formula(
+    "aten::_scaled_dot_product_flash_attention",
+    "aten::_scaled_dot_product_flash_attention_for_cpu",
+    "aten::_scaled_dot_product_fused_attention_overrideable",
+    "aten::_scaled_dot_product_efficient_attention",
+    "aten::_scaled_dot_product_cudnn_attention",
+    "aten::scaled_dot_product_attention",
+    "aten::_scaled_dot_product_attention_math",
+)
+def sdpa(call: Call) -> Cost:
+    name = call.operator
+    q, k, v = need(call, 0), need(call, 1), need(call, 2)
+    if "efficient" in name or "cudnn" in name:
+        return _cost(call, q, k, v, _flag(call, 6), call.tensor(3), False)
+    if "flash" in name:
+        return _cost(call, q, k, v, _flag(call, 4), call.tensor(5), False)
+    return _cost(call, q, k, v, _flag(call, 5), call.tensor(3), False)
+
+
+@formula("aten::_flash_attention_forward")
+def flash_forward(call: Call) -> Cost:
+    return _cost(call, need(call, 0), need(call, 1), need(call, 2), _flag(call, 8), None, True)
+
+
+@formula("aten::_efficient_attention_forward")
+def efficient_forward(call: Call) -> Cost:
+    causal = call.value(9, 0) in (1, 2)
+    return _cost(call, need(call, 0), need(call, 1), need(call, 2), causal, call.tensor(3), True)
+
+
+@formula("aten::_cudnn_attention_forward")
+def cudnn_forward(call: Call) -> Cost:
+    return _cost(call, need(call, 0), need(call, 1), need(call, 2), _flag(call, 10), call.tensor(3), False)
+
+
+_CAUSAL_AT = {
+    "aten::_scaled_dot_product_flash_attention_backward": (11, False),
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": (7, False),
+    "aten::_scaled_dot_product_fused_attention_overrideable_backward": (13, False),
+    "aten::_scaled_dot_product_efficient_attention_backward": (11, False),
+    "aten::_scaled_dot_product_cudnn_attention_backward": (14, False),
+    "aten::_flash_attention_backward": (11, True),
+    "aten::_efficient_attention_backward": (13, True),
+}
+"""Where is_causal is among the arguments (native_functions.yaml), and whether heads come after the sequence."""
+
+
+@formula(*_CAUSAL_AT)
+def backward(call: Call) -> Cost:
+    at, heads_last = _CAUSAL_AT[call.operator]
+    q, k, v = need(call, 1), need(call, 2), need(call, 3)
+    causal = call.value(at, False) in (True, 1, 2)
+    return _backward(_cost(call, q, k, v, causal, None, heads_last), q, k, v)
+
+
+@formula("flex_attention", "higher_order::flex_attention", "flash_attn::_flash_attn_forward")
+def flex(call: Call) -> Cost:
+    """Without its mask every pair is counted: an upper bound."""
+    heads_last = "flash_attn" in call.operator
+    causal = call.value(5, False) is True if heads_last else False
+    return _cost(call, need(call, 0), need(call, 1), need(call, 2), causal, None, heads_last)

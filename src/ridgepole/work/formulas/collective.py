@@ -1,0 +1,33 @@
+"""Collectives: `read` is what this rank sends from, `written` what it receives into; links are priced elsewhere."""
+
+from __future__ import annotations
+
+from ridgepole.work.cost import NotRecorded, formula
+from ridgepole.work.op import Call, Cost
+
+_SPACES = ("c10d::", "_c10d_functional::", "nccl:", "symm_mem::", "vllm::", "_C_custom_ar::")
+_VERBS = (
+    "allreduce_ all_reduce all_reduce_ allreduce allgather_ all_gather_into_tensor _allgather_base_ all_gather "
+    "allgather_into_tensor_coalesced_ reduce_scatter_ reduce_scatter_tensor _reduce_scatter_base_ reduce_scatter "
+    "broadcast_ broadcast alltoall_ all_to_all_single alltoall_base_ all_to_all reduce_ send recv_ scatter_ gather_ "
+    "barrier all_reduce_coalesced_ all_reduce_reg all_reduce_unreg two_shot_all_reduce one_shot_all_reduce"
+)
+
+
+@formula(
+    *(f"{space}{verb}" for space in _SPACES for verb in _VERBS.split()),
+    "record_param_comms",
+    "aten::record_param_comms",
+)
+def collective(call: Call) -> Cost:
+    tensors = call.tensors
+    if not tensors:
+        raise NotRecorded("message size not recorded")
+    size = sum(t.nbytes for t in tensors)
+    out = sum(t.nbytes for t in call.outputs) or size
+    return Cost(0, size, out, tensors[0].dtype, "vector", "collective")
+
+
+@formula("_c10d_functional::wait_tensor", "c10d::monitored_barrier_")
+def wait(call: Call) -> Cost:
+    return Cost(0, 0, 0, "float32", "vector", "view", 0)

@@ -1,0 +1,240 @@
+"""Operators that walk rows: reductions, norms, softmax and losses over classes, scans, sorts. Backward ones too."""
+
+from __future__ import annotations
+
+from math import ceil, log2, prod
+
+from ridgepole import dtypes
+from ridgepole.work.cost import formula, ints, need, written
+from ridgepole.work.op import Call, Cost, Family, Rows, Tensor
+
+
+def _rows(x: Tensor, dims: tuple[int, ...] | None) -> Rows:
+    if not x.shape:
+        return Rows(1, 1)
+    if not dims:
+        return Rows(1, x.numel)
+    length = prod(x.shape[d] for d in {d % len(x.shape) for d in dims})
+    return Rows(x.numel // max(length, 1), length)
+
+
+def _cost(
+    call: Call, family: Family, x: Tensor, rows: Rows, flops: int, read: int, wrote: int, kernels: int = 1
+) -> Cost:
+    return Cost(flops * x.numel, read, wrote, x.dtype, "vector", family, kernels, rows)
+
+
+_REDUCE = {
+    "sum": 1, "nansum": 1, "mean": 1, "prod": 1, "amax": 1, "amin": 1, "max": 1, "min": 1, "argmax": 1, "argmin": 1,
+    "any": 1, "all": 1, "count_nonzero": 1, "aminmax": 2, "var": 3, "std": 3, "var_mean": 3, "std_mean": 3, "norm": 2,
+    "linalg_vector_norm": 2, "logsumexp": 10, "median": 4, "trace": 1, "nanmean": 2, "equal": 1,
+}  # fmt: skip
+_DIMS_AT = {"norm": 2, "linalg_vector_norm": 2}
+_INDEX_TOO = {"max", "min", "median"}
+_TO_INDEX = {"argmax": "int64", "argmin": "int64", "any": "bool", "all": "bool", "count_nonzero": "int64"}
+
+
+@formula(*(f"aten::{name}" for name in _REDUCE))
+def reduction(call: Call) -> Cost:
+    """One read of the input; over all of it a second kernel may add the parts."""
+    name = call.operator.split("::")[1].split(".")[0]
+    x = need(call, 0)
+    if name in _INDEX_TOO and call.tensor(1) is not None:
+        other = need(call, 1)
+        return Cost(x.numel, x.nbytes + other.nbytes, written(call, x.shape, x.dtype), x.dtype, "vector", "elementwise")
+    rows = _rows(x, ints(call, _DIMS_AT.get(name, 1)))
+    dtype = _TO_INDEX.get(name, x.dtype)
+    size = dtypes.itemsize(dtype) + (8 if name in _INDEX_TOO and rows.rows > 1 else 0)
+    wrote = sum(t.nbytes for t in call.outputs) if call.outputs else rows.rows * size
+    two = rows.rows == 1 and rows.length > 65536
+    return _cost(call, "reduction", x, rows, _REDUCE[name], x.nbytes, wrote, 2 if two else 1)
+
+
+@formula("aten::_softmax", "aten::_log_softmax", "aten::softmax", "aten::log_softmax", "aten::_safe_softmax")
+def softmax(call: Call) -> Cost:
+    """Maximum, exponential, sum, quotient: about 12 FLOP an element, one read and one write."""
+    x = need(call, 0)
+    return _cost(call, "softmax", x, _rows(x, ints(call, 1)), 12, x.nbytes, written(call, x.shape, x.dtype))
+
+
+@formula("aten::_softmax_backward_data", "aten::_log_softmax_backward_data")
+def softmax_backward(call: Call) -> Cost:
+    grad, out = need(call, 0), need(call, 1)
+    return _cost(
+        call,
+        "softmax",
+        grad,
+        _rows(grad, ints(call, 2)),
+        4,
+        grad.nbytes + out.nbytes,
+        written(call, grad.shape, out.dtype),
+    )
+
+
+@formula("aten::native_layer_norm", "aten::layer_norm", "aten::_fused_rms_norm", "aten::rms_norm")
+def layer_norm(call: Call) -> Cost:
+    """Mean and variance, then scale and shift: about 8 FLOP an element; rows as long as the normalised shape."""
+    x = need(call, 0)
+    shape = ints(call, 1) or x.shape[-1:]
+    rows = _rows(x, tuple(range(-len(shape), 0)))
+    read = x.nbytes + sum(t.nbytes for t in call.tensors[1:3])
+    stats = rows.rows * 8 if "layer" in call.operator else rows.rows * 4
+    wrote = sum(t.nbytes for t in call.outputs) if call.outputs else x.logical_nbytes + stats
+    return _cost(call, "norm", x, rows, 8 if "layer" in call.operator else 4, read, wrote)
+
+
+@formula("aten::native_layer_norm_backward", "aten::_fused_rms_norm_backward")
+def layer_norm_backward(call: Call) -> Cost:
+    """Gradient of the input, then of scale and shift by columns: reads gradient and input twice."""
+    grad, x = need(call, 0), need(call, 1)
+    shape = ints(call, 2) or x.shape[-1:]
+    rows = _rows(x, tuple(range(-len(shape), 0)))
+    read = grad.nbytes + x.nbytes + rows.rows * 8 + rows.length * 4
+    wrote = x.logical_nbytes + 2 * rows.length * dtypes.itemsize(x.dtype)
+    return _cost(call, "norm", x, rows, 14, read, wrote, 2)
+
+
+def _channels(x: Tensor) -> Rows:
+    channels = x.shape[1] if len(x.shape) > 1 else 1
+    return Rows(channels, x.numel // max(channels, 1))
+
+
+@formula(
+    "aten::native_batch_norm",
+    "aten::cudnn_batch_norm",
+    "aten::miopen_batch_norm",
+    "aten::_native_batch_norm_legit",
+    "aten::_native_batch_norm_legit_functional",
+    "aten::_native_batch_norm_legit_no_training",
+    "aten::_batch_norm_with_update",
+    "aten::_batch_norm_no_update",
+    "aten::batch_norm",
+)
+def batch_norm(call: Call) -> Cost:
+    """Statistics of a channel over batch and space, then scale and shift. Training reads the input twice."""
+    x = need(call, 0)
+    rows = _channels(x)
+    wrote = x.logical_nbytes
+    parameters = sum(t.nbytes for t in call.tensors[1:5])
+    return _cost(call, "norm", x, rows, 8, x.nbytes + parameters, wrote)
+
+
+@formula(
+    "aten::native_batch_norm_backward",
+    "aten::cudnn_batch_norm_backward",
+    "aten::miopen_batch_norm_backward",
+    "aten::batch_norm_backward",
+)
+def batch_norm_backward(call: Call) -> Cost:
+    first, second = need(call, 0), need(call, 1)
+    return _cost(call, "norm", first, _channels(first), 10, first.nbytes + second.nbytes, first.logical_nbytes, 2)
+
+
+@formula("aten::native_group_norm", "aten::group_norm", "aten::instance_norm")
+def group_norm(call: Call) -> Cost:
+    """(x, weight, bias, N, C, HxW, group, eps): a row is one group of one image."""
+    x = need(call, 0)
+    groups = call.value(6, 1) if "native" in call.operator else call.value(1, 1)
+    count = x.shape[0] * (groups if isinstance(groups, int) and not isinstance(groups, bool) else x.shape[1])
+    rows = Rows(count, x.numel // max(count, 1))
+    read = x.nbytes + sum(t.nbytes for t in call.tensors[1:3])
+    return _cost(call, "norm", x, rows, 8, read, x.logical_nbytes + count * 8, 2)
+
+
+@formula("aten::native_group_norm_backward")
+def group_norm_backward(call: Call) -> Cost:
+    grad, x = need(call, 0), need(call, 1)
+    return _cost(call, "norm", x, _channels(x), 14, grad.nbytes + x.nbytes, x.logical_nbytes, 3)
+
+
+@formula(
+    "aten::nll_loss", "aten::nll_loss_forward", "aten::nll_loss2d_forward", "aten::nll_loss2d", "aten::nll_loss_nd"
+)
+def nll_loss(call: Call) -> Cost:
+    """One element of each row of log-probabilities is read (a 32-byte sector of it moves)."""
+    x, target = need(call, 0), need(call, 1)
+    rows = max(target.numel, 1)
+    touched = min(x.nbytes, rows * 32)
+    size = dtypes.itemsize(x.dtype)
+    return Cost(2 * rows, touched + target.nbytes, 2 * size, x.dtype, "vector", "reduction", 1, Rows(1, rows))
+
+
+@formula("aten::nll_loss_backward", "aten::nll_loss2d_backward")
+def nll_loss_backward(call: Call) -> Cost:
+    """A gradient of zeros with one element a row."""
+    x, target = need(call, 1), need(call, 2)
+    return Cost(target.numel, target.nbytes, x.logical_nbytes, x.dtype, "vector", "fill", 2, None)
+
+
+_SCANS = {"cumsum": 1, "cumprod": 1, "logcumsumexp": 10, "cummax": 1, "cummin": 1, "_cummax_helper": 1}
+
+
+@formula(*(f"aten::{name}" for name in _SCANS))
+def scan(call: Call) -> Cost:
+    x = need(call, 0)
+    name = call.operator.split("::")[1].split(".")[0].removesuffix("_")
+    flops = _SCANS.get(name, 1)
+    dtype = "int64" if x.dtype in ("bool", "int32", "int16", "int8", "uint8") else x.dtype
+    return _cost(call, "scan", x, _rows(x, ints(call, 1)), flops, x.nbytes, written(call, x.shape, dtype))
+
+
+RADIX_PASSES_A_BYTE = 1
+
+
+def sort_cost(call: Call, x: Tensor, rows: Rows, wrote: int, keep_index: bool = True) -> Cost:
+    """Values and indices pass through memory once a byte of the key (radix sort, cub), rows of 4,096 or less once."""
+    compare = max(1, ceil(log2(max(rows.length, 2))))
+    passes = 1 if rows.length <= 4096 else dtypes.itemsize(x.dtype)
+    pair = dtypes.itemsize(x.dtype) + (8 if keep_index else 0)
+    moved = passes * x.numel * pair
+    return Cost(compare * x.numel, moved, max(moved, wrote), x.dtype, "vector", "sort", max(1, passes), rows)
+
+
+@formula(
+    "aten::sort",
+    "aten::argsort",
+    "aten::msort",
+    "aten::unique_dim",
+    "aten::_unique2",
+    "aten::_unique",
+    "aten::unique_consecutive",
+)
+def sort(call: Call) -> Cost:
+    x = need(call, 0)
+    at = 2 if "stable" in call.operator else 1
+    dims = ints(call, at) if "sort" in call.operator else None
+    rows = _rows(x, dims or ((-1,) if "sort" in call.operator else None))
+    return sort_cost(call, x, rows, written(call, x.shape, x.dtype))
+
+
+@formula("aten::topk", "aten::kthvalue", "aten::mode")
+def topk(call: Call) -> Cost:
+    """Each row is read a few times to find the threshold; k values and indices are written."""
+    x = need(call, 0)
+    rows = _rows(x, ints(call, 2) or (-1,))
+    k = call.value(1, 1)
+    count = k if isinstance(k, int) and "topk" in call.operator else 1
+    wrote = sum(t.nbytes for t in call.outputs) if call.outputs else rows.rows * count * (dtypes.itemsize(x.dtype) + 8)
+    return Cost(4 * x.numel, x.nbytes, wrote, x.dtype, "vector", "sort", 2, rows)
+
+
+@formula("aten::searchsorted", "aten::bucketize")
+def searchsorted(call: Call) -> Cost:
+    first, second = call.tensors[0], call.tensors[1]
+    edges, values = (first, second) if "search" in call.operator else (second, first)
+    steps = max(1, ceil(log2(max(edges.shape[-1] if edges.shape else 1, 2))))
+    return Cost(
+        steps * values.numel,
+        values.nbytes + edges.nbytes,
+        written(call, values.shape, "int64"),
+        values.dtype,
+        "vector",
+        "gather",
+    )
+
+
+@formula("aten::histc", "aten::bincount")
+def histogram(call: Call) -> Cost:
+    x = need(call, 0)
+    wrote = sum(t.nbytes for t in call.outputs) if call.outputs else 100 * dtypes.itemsize(x.dtype)
+    return Cost(2 * x.numel, x.nbytes, wrote, x.dtype, "vector", "scatter")
