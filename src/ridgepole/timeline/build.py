@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ridgepole.timeline.calls import call as parse_call
 from ridgepole.timeline.model import Lane, Span
 from ridgepole.timeline.rows import Row, Rows, Stream
+from ridgepole.work.cost import assess
 from ridgepole.work.op import Call, Cost, Op, Unpriced, Where
 
 
@@ -68,7 +67,6 @@ class _Ops:
         self._rows = rows
         self._calls: dict[int, tuple[Call, Cost | Unpriced]] = {}
         self._indexes: dict[tuple[int, str, str], int] = {}
-        self._assess = _assessor()
 
     def index(self, row: Row) -> int:
         key = (row.call, row.module, row.phase)
@@ -78,14 +76,6 @@ class _Ops:
             known = self._calls.get(row.call)
             if known is None:
                 made = parse_call(self._rows.calls[row.call])
-                known = self._calls[row.call] = (made, self._assess(made))
+                known = self._calls[row.call] = (made, assess(made))
             self.found.append(Op(known[0], known[1], Where(module=row.module, phase=row.phase)))
         return index
-
-
-def _assessor() -> Callable[[Call], Cost | Unpriced]:
-    try:
-        from ridgepole.work.cost import assess
-    except ImportError:
-        return lambda call: Unpriced("no formulas")
-    return assess

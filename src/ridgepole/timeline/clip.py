@@ -90,9 +90,11 @@ def _may_overlap(row: Row, after: Row) -> bool:
 
 def _limit(rows: Rows) -> int | None:
     """The moment past which nothing can have run: the recording's end, or that of all but one overflowing event."""
-    if rows.recording is not None:
-        return rows.recording[1]
     lanes = [*rows.streams.values(), *rows.threads.values()]
+    if rows.recording is not None:
+        end = rows.recording[1]
+        # what starts after the recording's end shows that the end is by another clock
+        return None if any(row.start > end for lane in lanes for row in lane) else end
     ends = sorted(row.end for lane in lanes for row in lane)
     if len(ends) < 2:
         return None

@@ -170,7 +170,6 @@ class Collector:
         return self._infos.setdefault(info, info)
 
     def _python(self, event: Event) -> None:
-        self.rows.python += 1
         name = event.name
         if not isinstance(name, str) or not name.startswith(_MODULE):
             return

@@ -109,7 +109,7 @@ _GRADIENT = re.compile(r"^(?:autograd::engine::evaluate_function|torch::autograd
 
 
 def is_backward(name: str) -> bool:
-    """Whether an op is a node of the backward graph, by its name ("MulBackward0", "torch::autograd::AccumulateGrad")."""
+    """Whether an op is a node of the backward graph ("MulBackward0", "torch::autograd::AccumulateGrad")."""
     return _GRADIENT.search(name) is not None
 
 

@@ -26,7 +26,7 @@ def link(rows: Rows) -> None:
         for row in stream:
             if row.op is not None:
                 _climb(row.op)
-    _name_backward(rows)
+    name_phases(rows)
 
 
 def _order(row: Row) -> tuple[int, int]:
@@ -189,8 +189,9 @@ def _external(row: Row) -> object:
     return None
 
 
-def _name_backward(rows: Rows) -> None:
-    """Gives backward ops the module of the forward op that has their sequence number; says who is forward."""
+def name_phases(rows: Rows) -> None:
+    """Of the ops that launch something: says which are forward, where any are backward, and gives backward ops the
+    module of the forward op that has their sequence number."""
     ops = [row for thread in rows.threads.values() for row in thread if row.kind == "op" and row.launches]
     if not any(row.phase == "backward" for row in ops):
         return

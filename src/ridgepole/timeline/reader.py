@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ridgepole import units
 from ridgepole.errors import BadInput
 from ridgepole.timeline import build, clip, devices, graphs, hostonly, link, window
 from ridgepole.timeline.collect import Collector
@@ -52,6 +53,7 @@ def _timeline(rows: Rows, document: Document, path: Path, asked: str | None) -> 
     if on_cpu:
         notes += _without_device(rows)
         hostonly.as_device(rows)
+        link.name_phases(rows)
         if not rows.streams:
             raise BadInput(f"{path}: has neither device events nor CPU ops: there is nothing to explain")
     ids = devices.identify(rows) if not on_cpu else dict.fromkeys(rows.streams, "cpu")
@@ -60,7 +62,7 @@ def _timeline(rows: Rows, document: Document, path: Path, asked: str | None) -> 
     if clipped.events:
         notes.append(
             f"clipped {_counted(clipped.events, 'event')} that ran on past the next on the stream, or past the end of "
-            f"the recording, by {_duration(clipped.ns)} in all"
+            f"the recording, by {units.nanoseconds(clipped.ns)} in all"
         )
     _add_marks(rows)
     found = window.profiler_steps(rows)
@@ -143,9 +145,3 @@ def _hidden_note(launches: int, stretches: list[tuple[int, int]], chosen: Window
 
 def _counted(n: int, noun: str, plural: str = "") -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {plural or noun + 's'}"
-
-
-def _duration(ns: int) -> str:
-    from ridgepole import units
-
-    return units.nanoseconds(ns)

@@ -79,4 +79,3 @@ class Rows:
     untimed: int = 0
     negative: int = 0
     unknown: Counter[str] = field(default_factory=Counter)
-    python: int = 0
