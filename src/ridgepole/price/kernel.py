@@ -24,6 +24,8 @@ class Estimate:
     why: str
     grid: int = 0
     block: int = 0
+    whole: bool = False
+    """All the op's kernels are in `seconds`; else a floor is added for each beyond the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +72,22 @@ class Ask:
     @property
     def elements(self) -> int:
         """Elements gone through: of the largest tensor in or out; of what is picked, not the table picked from."""
-        picks = self.cost.family in ("gather", "scatter")
         sizes = [t.numel for inner in self.op.inner for t in inner.call.outputs]
+        if not sizes and self.cost.family in ("gather", "scatter"):
+            return self.written_elements
         if not sizes:
-            sizes = [t.numel for t in (*(() if picks else self.op.call.tensors), *self.op.call.outputs)]
+            sizes = [t.numel for t in (*self.op.call.tensors, *self.op.call.outputs)]
         if sizes:
             return max(sizes)
         if isinstance(self.cost.detail, Rows):
             return self.cost.detail.rows * self.cost.detail.length
-        return self.cost.bytes // max(1, dtypes.itemsize(self.cost.dtype))
+        return self.cost.bytes // dtypes.itemsize(self.cost.dtype)
 
     @property
     def written_elements(self) -> int:
+        """Elements of the largest output; where outputs were not recorded, by the bytes written."""
         sizes = [t.numel for t in self.op.call.outputs]
-        return max(sizes) if sizes else self.elements
+        return max(sizes) if sizes else max(1, self.cost.written // dtypes.itemsize(self.cost.dtype))
 
     def ramp(self, nbytes: float, latency: float | None = None) -> float:
         """Seconds until memory runs at full rate, for a kernel that moves `nbytes`.
@@ -151,7 +155,7 @@ def kernel_time(op: Op, machine: Machine, flags: Flags | None = None) -> KernelT
 
 def _settle(ask: Ask, estimate: Estimate) -> KernelTime:
     bound = physical(ask.cost, ask.machine, ask.flags)
-    extra = (ask.cost.kernels - 1) * ask.floor
+    extra = 0.0 if estimate.whole else (ask.cost.kernels - 1) * ask.floor
     seconds, limit, why = estimate.seconds + extra, estimate.limit, estimate.why
     floor = ask.floor * ask.cost.kernels
     if seconds < bound.seconds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
 from ridgepole.price.kernel import Ask, Estimate, model
@@ -19,7 +20,9 @@ def attention(ask: Ask) -> Estimate:
     detail = ask.cost.detail
     if not isinstance(detail, Attention) or not ask.peak:
         return plain(ask)
-    return decode(ask, detail) if detail.q <= DECODE else prefill(ask, detail)
+    # The constants were fitted to whole calls, the pass that joins the splits among them.
+    one = decode(ask, detail) if detail.q <= DECODE else prefill(ask, detail)
+    return replace(one, whole=True)
 
 
 def decode(ask: Ask, a: Attention) -> Estimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ridgepole import dtypes
 from ridgepole.price.kernel import Ask, Estimate, model
 from ridgepole.price.spread import THREADS, blocks_of
 from ridgepole.work.op import Op, Tensor
@@ -27,6 +28,10 @@ def stream(ask: Ask, instructions: float, *, fraction: float = 1.0, elements: in
     if math > travel:
         return Estimate(ask.floor + math, "vector", "arithmetic at the vector rate", grid, THREADS)
     return Estimate(ask.floor + travel, "dram", what or f"bytes at {share:.0%} of bandwidth", grid, THREADS)
+
+
+INDEX_BYTES = 8
+"""Of an index that a pooling kernel writes beside each output."""
 
 
 @model("elementwise")
@@ -70,8 +75,11 @@ def optimizer(ask: Ask) -> Estimate:
 @model("pool")
 def pool(ask: Ask) -> Estimate:
     """Each output reads its whole window through the caches: instructions go with outputs x window."""
-    window = _window(ask)
-    return stream(ask, ask.constant("issue.pool"), elements=ask.written_elements * window)
+    outputs = ask.written_elements
+    if not ask.op.call.outputs and "indices" in ask.op.operator:
+        size = dtypes.itemsize(ask.cost.dtype)
+        outputs = outputs * size // (size + INDEX_BYTES)
+    return stream(ask, ask.constant("issue.pool"), elements=outputs * _window(ask))
 
 
 def _window(ask: Ask) -> int:

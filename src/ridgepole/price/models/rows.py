@@ -35,6 +35,8 @@ def reduction(ask: Ask) -> Estimate:
 def norm(ask: Ask) -> Estimate:
     """A block a row walks it twice; few rows leave SMs idle, long rows do not stay in the L2 for the second walk."""
     rows = shape(ask)
+    if "batch_norm" in ask.op.operator:
+        return _batch_norm(ask)
     resident = ask.sms * ask.constant("norm.blocks")
     pace = ask.constant("norm.pace_rms" if "rms" in ask.op.operator else "norm.pace")
     waves = max(1.0, rows.rows / resident)
@@ -42,6 +44,14 @@ def norm(ask: Ask) -> Estimate:
     again = _second_walk(ask, rows, resident)
     travel = ask.travel(ask.cost.bytes + again)
     return _rowwise(ask, rows, serial, travel, again)
+
+
+def _batch_norm(ask: Ask) -> Estimate:
+    """Channels are few and long: many blocks share each, in one pass for the sums and one to apply them."""
+    apply = stream(ask, ask.constant("issue.plain"))
+    sums = ask.floor + ask.travel(ask.cost.read) + ask.constant("reduce.combine")
+    why = "one pass for each channel's sums, one to apply them"
+    return Estimate(apply.seconds + sums, apply.limit, why, apply.grid, apply.block)
 
 
 @model("softmax")

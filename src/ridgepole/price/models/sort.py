@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ridgepole import dtypes
 from ridgepole.price.kernel import Ask, Estimate, model
 from ridgepole.price.models.rows import shape
@@ -15,6 +17,10 @@ INDEX_BYTES = 8
 @model("sort")
 def sort(ask: Ask) -> Estimate:
     """Radix sort: a pass for every 8 bits of the key reads and writes keys and indices; top-k only reads."""
+    return replace(_radix(ask), whole=True)
+
+
+def _radix(ask: Ask) -> Estimate:
     rows = shape(ask)
     source = next(iter(ask.op.call.tensors), None)
     size = dtypes.itemsize(source.dtype if source else ask.cost.dtype)
