@@ -18,6 +18,8 @@ MOST_NAMES = 8
 
 SHOWN_TENSORS = 3
 
+_INSTANCE = re.compile(r"(?:^|(?<=\.))([A-Z]\w*?)_\d+(?=\.|$)")
+"""The profiler calls a module without a known attribute path by class and number: "BertLayer_0"."""
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.)")
 
 
@@ -143,7 +145,7 @@ def _merge(merged: dict[tuple[str, str, str], _Sums], row: _Sums) -> None:
 @cache
 def place_in_program(where: Where) -> str:
     """Where an op is called, with numbered repeats as one: "encoder.layer.*.output.dense (backward)"."""
-    place = _NUMBER.sub("*", where.module) or where.source
+    place = _INSTANCE.sub(r"\1", _NUMBER.sub("*", where.module)) or where.source
     if where.phase in ("", "forward"):
         return place
     return f"{place} ({where.phase})" if place else where.phase

@@ -28,6 +28,10 @@ TENSOR_DTYPES = frozenset({"float16", "bfloat16", "int8", "uint8"})
 """Dtypes whose matrix products run on the tensor units; so do all float8 and float4. fp32 does only as TF32."""
 
 
+NO_DTYPE = "dtype not recorded"
+"""The reason of a call that lacks nothing but its tensors' dtype."""
+
+
 class NotRecorded(Exception):
     """A formula needs an argument that the call does not hold."""
 
@@ -69,8 +73,13 @@ def _with_dtypes(call: Call) -> Call:
         return call
     known = next((t.dtype for t in tensors if t.dtype), "")
     if not known:
-        raise NotRecorded("dtype not recorded")
-    return replace(call, args=tuple(_typed(arg, known) for arg in call.args))
+        raise NotRecorded(NO_DTYPE)
+    return retyped(call, known)
+
+
+def retyped(call: Call, dtype: str) -> Call:
+    """`call` with `dtype` wherever a tensor's was not recorded."""
+    return replace(call, args=tuple(_typed(arg, dtype) for arg in call.args))
 
 
 def _typed(arg: Arg, dtype: str) -> Arg:
