@@ -105,6 +105,7 @@ def test_what_nvidia_smi_calls_utilization_counts_kernels_not_copies() -> None:
     [
         (Where(module="encoder.layer.11.output.dense"), "encoder.layer.*.output.dense"),
         (Where(module="layers.0"), "layers.*"),
+        (Where(module="BertEncoder_0.BertLayer_3.Linear_23"), "BertEncoder.BertLayer.Linear"),
         (Where(module="conv2d", phase="backward"), "conv2d (backward)"),
         (Where(source="model.py:12"), "model.py:12"),
         (Where(phase="optimizer"), "optimizer"),
