@@ -14,6 +14,7 @@ from ridgepole.errors import BadInput, Missing
 from ridgepole.timeline import bound, footage, step
 from ridgepole.timeline.plan import Plan, Recording
 from ridgepole.timeline.record import Block, record_calls, record_function
+from ridgepole.timeline.recorder import Recorder
 
 torch = pytest.importorskip("torch")
 
@@ -323,3 +324,67 @@ def test_nothing_is_left_in_the_temporary_folder(
     with Block():
         work()
     assert list(tmp_path.iterdir()) == []
+
+
+class Gpu:
+    """A GPU as torch.cuda tells of one: asleep until its first use."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.awake = self.waking = False
+        self.queued: list[Callable[[], None]] = []
+        monkeypatch.setattr(torch.cuda, "_lazy_init", self.use)
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: self.awake)
+        monkeypatch.setattr("ridgepole.timeline.profiler.gpu_possible", lambda: True)
+        monkeypatch.setattr("ridgepole.timeline.profiler._wait_for_gpus", lambda: None)
+
+    def use(self) -> None:
+        if self.awake or self.waking:
+            return
+        self.waking = True
+        torch.cuda._lazy_init()  # as seeds do that wait for the GPU
+        self.awake = True
+
+
+def test_recording_waits_for_the_first_use_of_the_gpu(
+    work: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = Gpu(monkeypatch)
+    with Block() as block:
+        torch.ones(4).cumsum(0)
+        torch.cuda._lazy_init()
+        work()
+        torch.cuda._lazy_init()
+    assert torch.cuda._lazy_init == gpu.use
+    assert block.recording is not None
+    assert "aten::mm" in ops(block.recording)
+    assert "aten::cumsum" not in ops(block.recording)
+
+
+def test_a_gpu_that_is_never_used_is_said_to_be(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    Gpu(monkeypatch)
+    with Block() as block:
+        work()
+    assert block.recording is not None
+    assert "the program never used it" in str(block.recording.error)
+
+
+def test_recording_settles_until_steps_no_longer_get_faster() -> None:
+    pauses = iter([0.001] * 3 + [0.03, 0.02, 0.01, 0.01] + [0.005] * 100)
+    seen = []
+
+    def nap() -> None:
+        pause = next(pauses)
+        seen.append(pause)
+        torch.ones(2).sum()
+        time.sleep(pause)
+
+    recorder = Recorder(Plan(warmup=3, bare=0, settle=1, steps=2), whole=False)
+    recorder.begin()
+    while recorder.phase != "done":
+        recorder.enter()
+        if recorder.phase != "done":
+            nap()
+            recorder.leave()
+    recorder.end(goes_on=True)
+    recorder.discard()
+    assert seen == [0.001] * 3 + [0.03, 0.02, 0.01, 0.01] + [0.005] * 2

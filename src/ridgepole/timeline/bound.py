@@ -32,6 +32,8 @@ class Bound:
 
     def start(self) -> None:
         self._turn += 1
+        if threading.current_thread() is not threading.main_thread():
+            return  # only the thread that started a recording can stop it, and only the main one can be reached
         # Not threading.Thread: a program that lists its threads shall not find this one.
         _thread.start_new_thread(self._look, (self._turn, os.getpid()))
 

@@ -79,6 +79,11 @@ def _choose(footage: Footage, plan: Plan, folder: Path) -> _Cut:
         return _Cut(_export(steps[-1], folder), steps[-1], early + "all that was recorded is explained")
     if footage.steps_seen:
         raise BadInput(early + "nothing was recorded; mark more steps, or give a smaller plan")
+    if footage.waited:
+        raise BadInput(
+            "no torch op was recorded: there is a GPU here and the program never used it; "
+            "mark its steps with ridgepole.step(), or hide the GPU with CUDA_VISIBLE_DEVICES= to record the CPU"
+        )
     raise BadInput("no torch op was recorded: the program ran none that this can see, or none on its main thread")
 
 

@@ -11,7 +11,8 @@ from ridgepole.timeline.model import Timeline
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Steps of each kind, in order: `warmup` untimed, `bare` timed without the profiler, `settle` recorded but not
-    explained (the first recorded steps are far slower), `steps` recorded and explained, then bare ones again.
+    explained (the first recorded steps are far slower: up to four times as many, while they still get faster),
+    `steps` recorded and explained, then bare ones again.
 
     A bare batch has at least `bare` steps and lasts at least 50 ms; 0 times nothing, and inflation is unknown then.
     """

@@ -9,6 +9,7 @@ before the next starts, and none of ours starts once the program has used the pr
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import warnings
@@ -181,11 +182,19 @@ def gpu_awake() -> bool:
 
 
 def when_gpu_wakes(act: Callable[[], None]) -> None:
-    """Does `act` once the program first uses the GPU in this process."""
+    """Does `act` once, as soon as the program's first use of the GPU in this process has initialised it."""
     import torch
 
-    # torch's own queue of what waits for the GPU's initialisation (seeds and the like)
-    torch.cuda._lazy_call(act)
+    initialise = torch.cuda._lazy_init  # what every first use of the GPU calls, torch's C++ side included
+
+    @functools.wraps(initialise)
+    def watched() -> None:
+        initialise()
+        if torch.cuda._lazy_init is watched and torch.cuda.is_initialized():  # not while it is being initialised
+            torch.cuda._lazy_init = initialise
+            act()
+
+    torch.cuda._lazy_init = watched
 
 
 def synchroniser() -> Callable[[], None]:

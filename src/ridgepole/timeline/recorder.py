@@ -15,6 +15,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -28,6 +29,12 @@ Phase = Literal["whole", "warmup", "bare", "record", "done"]
 
 LEAST_BATCH = 50_000_000
 """Nanoseconds a bare batch lasts at least: its two waits (some 0.1 ms) then weigh under 0.3 %."""
+
+FASTER = 0.9
+"""A recorded step in less than this share of the time before it shows that recording has not settled."""
+
+MOST_SETTLING = 4
+"""Times `settle` steps that recording is given to settle."""
 
 SHORT_BATCH = 10
 """Times `bare` steps after which the one batch before a marked program's recording ends, however short they are."""
@@ -61,6 +68,8 @@ class Footage:
     bare_ns: tuple[int, ...]
     steps_seen: int
     notes: tuple[str, ...]
+    waited: bool = False
+    """The recording waited for a first use of the GPU that never came."""
 
 
 class Recorder:
@@ -88,11 +97,15 @@ class Recorder:
         self._bare: list[int] = []
         self._after = 0
         self._after_ns = 0
+        self._settled = False
+        self._settling = 0
+        self._pace = 0
         self._notes: list[str] = []
         self._count = 0
         self._seen = 0
         self._open = False
         self._start = 0
+        self._waiting = False
         self._foreign = False
         self._theirs: Path | None = None
         self._ended = False
@@ -122,7 +135,9 @@ class Recorder:
         if self._theirs is None and not self._complete:
             self._theirs = self._watch.last_unexported()
         self._watch.remove()
-        self._footage = Footage(tuple(self._takes), self._theirs, tuple(self._bare), self._seen, tuple(self._notes))
+        self._footage = Footage(
+            tuple(self._takes), self._theirs, tuple(self._bare), self._seen, tuple(self._notes), self._waiting
+        )
         return self._footage
 
     def abandon(self) -> None:
@@ -187,9 +202,9 @@ class Recorder:
             self._session.close_range()
 
     def _name(self) -> str:
-        if self.phase == "record" and self._count < self.plan.settle:
+        if self.phase == "record" and not self._settled:
             return f"ridgepole.settle#{self._count}"
-        return f"ProfilerStep#{self._count}"
+        return f"ProfilerStep#{self._count - self._settling}"
 
     def _completed(self) -> None:
         self._open = False
@@ -255,17 +270,19 @@ class Recorder:
         self._session.start()
         self._bound.start()
         self.phase = "record"
-        self._count = 0
+        self._count = self._settling = self._pace = 0
+        self._settled = self.plan.settle == 0
+        self._wait = profiler.synchroniser()
         self._wait()
         self._start = time.perf_counter_ns()
 
     def _recorded_step(self) -> None:
-        if self._count == self.plan.settle:
-            self._wait()
-            self._start = time.perf_counter_ns()
         if self._apart:
             self._wait()
-        if self._count < self.plan.settle + self.plan.steps:
+        if not self._settled:
+            self._settle()
+            return
+        if self._count < self._settling + self.plan.steps:
             return
         self._wait()  # inside the last step's annotation: what it left running belongs to it
         wall = time.perf_counter_ns() - self._start
@@ -275,6 +292,18 @@ class Recorder:
             self._start_batch()
         else:
             self._finish()
+
+    def _settle(self) -> None:
+        """One more step has been recorded that is not explained: enough, once they no longer get faster."""
+        now = time.perf_counter_ns()
+        before, self._pace, self._start = self._pace, now - self._start, now
+        faster = before == 0 or self._pace < FASTER * before
+        if self._count < self.plan.settle or (faster and self._count < MOST_SETTLING * self.plan.settle):
+            return
+        self._settling = self._count
+        self._settled = True
+        self._wait()
+        self._start = time.perf_counter_ns()
 
     def _finish(self) -> None:
         self.phase = "done"
@@ -290,8 +319,10 @@ class Recorder:
             return
         if self._device != "cpu" and profiler.gpu_possible() and not profiler.gpu_awake():
             # Starting now would wake the driver before the program does; and work before that is not the GPU's.
+            self._waiting = True
             profiler.when_gpu_wakes(lambda: on_main_thread(lambda: self._safely(self._start_whole)))
             return
+        self._waiting = False
         self._session = Session(self._gpu(), self)
         self._session.start()
         self._bound.start()
@@ -302,10 +333,11 @@ class Recorder:
             return
         self._bound.stop()
         kind: Literal["whole", "steps"] = "steps" if self.phase == "record" else "whole"
-        marked = max(0, self._count - self.plan.settle) if kind == "steps" else self._count + self._open
+        if kind == "steps":
+            marked = self._count - self._settling if self._settled else 0
+        else:
+            marked = 0 if self.phase == "whole" else self._count + self._open
         session.stop(tear_down=tear_down)
-        if kind == "whole" and self.phase == "whole":
-            marked = 0
         self._takes.append(Take(session, kind, marked, wall))
 
     def _cut(self, why: str) -> None:
@@ -323,7 +355,10 @@ class Recorder:
             act()
         except Exception as error:
             self._notes.append(f"recording stopped: {type(error).__name__}: {error}".splitlines()[0])
-            self._session = None
+            session, self._session = self._session, None
+            if session is not None:
+                with suppress(Exception):  # it may be what failed; a profiler left on would slow the program
+                    session.stop()
             self._finish()
 
     # Told of the program's own profiler
