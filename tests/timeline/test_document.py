@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -236,3 +237,19 @@ def test_a_file_on_disk_is_read_as_its_pieces_are(tmp_path: Path) -> None:
 def test_a_long_list_of_anything_else_is_given_up_soon() -> None:
     with pytest.raises(BadInput, match="none of its events can be read"):
         read(json.dumps(list(range(1_000_000))).encode())
+
+
+REAL = gzip.decompress((Path(__file__).resolve().parents[2] / "examples/traces/h200-launch-bound.json.gz").read_bytes())
+FIRST = REAL.index(b'{"ph"') if b'{"ph"' in REAL else REAL.index(b'"ph"')
+STRAYS = [b"", b'"', b"\\", b"\x00", b"\xff", b"{", b"}", b"[", b"]", b"},{", b'"}', b'":']
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(FIRST, len(REAL) - 1), st.integers(0, 150), st.sampled_from(STRAYS))
+def test_a_wound_anywhere_among_the_events_stays_a_small_one(place: int, gone: int, stray: bytes) -> None:
+    whole = len(read(REAL)[0])
+    found, document = read(REAL[:place] + stray + REAL[place + gone :])
+    assert abs(whole - len(found)) <= 6
+    losses = document.losses
+    if len(found) < whole - 2:
+        assert losses.lost or losses.without_args or losses.cut

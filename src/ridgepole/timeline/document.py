@@ -59,10 +59,9 @@ class Document:
             raise self._refuse(self._why_empty())
 
     def _list(self, text: Text) -> Iterator[list[Event]]:
-        """The events of the list whose `[` was just dropped: past a stray `]` too, if an object follows it."""
+        """The events of the list whose `[` was just dropped, past any `]` that was not its own."""
         self._listed = yield from elements.batches(text, self.losses)
-        while self._listed and text.next() == b"{":
-            self.losses.lost += 1
+        while self._listed and elements.resumes(text, self.losses):
             self._listed = yield from elements.batches(text, self.losses)
 
     def _object(self) -> Iterator[list[Event]]:

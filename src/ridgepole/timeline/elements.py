@@ -33,6 +33,9 @@ _END_OF_LIST = re.compile(rb'\}(?=\s*\]\s*(?:,\s*"|\}|$))')
 _SCALAR = re.compile(rb'"(?:[^"\\]|\\.)*"|[^\s,\[\]{}"]+', re.DOTALL)
 _OBJECT_FOLLOWS = re.compile(rb"\s*\{")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|["{}\[\]]', re.DOTALL)
+_ELEMENT_ENDS = re.compile(rb"\s*[,\]]")
+_LIST_OF_EVENTS = re.compile(rb'\[\s*\{\s*"(?:ph|cat|pid|tid|ts|dur|name|args)"\s*:')
+_CLOSES = {b"{": b"}", b"[": b"]"}
 _AT_BYTE = re.compile(r"\(byte (\d+)\)")
 
 _ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
@@ -65,6 +68,20 @@ def batches(text: Text, losses: Losses) -> Generator[list[Event], None, bool]:
             yield batch
         if ended:
             return True
+
+
+def resumes(text: Text, losses: Losses) -> bool:
+    """Whether the `]` just found was a broken event's and the list goes on; if so, what is left of that is dropped."""
+    if text.next() != b"{":
+        if not (losses.lost or losses.without_args):
+            return False
+        text.fill(_USUAL_EVENT)
+        follows = _BETWEEN_EVENTS.search(text.buffer, 0, _USUAL_EVENT)
+        if follows is None:
+            return False
+        text.drop(follows.end())
+    losses.lost += 1
+    return True
 
 
 def _piece(window: bytes) -> tuple[list[Event], int, bool]:
@@ -178,16 +195,27 @@ def _taken(text: Text, end: int, losses: Losses) -> Event | None:
 
 
 def _no_object(text: Text, losses: Losses) -> None:
-    """Passes over an element that is no object, or over a byte that belongs to none."""
+    """Passes over an element that is no object; over all up to the next event, where it is no element either."""
     losses.lost += 1
+    if _LIST_OF_EVENTS.match(text.buffer):
+        text.drop(1)
+        return
     while True:
         end = _balanced(text.buffer) if text.buffer[:1] == b"[" else 0
         if not end:
-            match = _SCALAR.match(text.buffer)
-            end = match.end() if match is not None else 1
-        if end < len(text.buffer) or len(text.buffer) > LONGEST or not text.more():
+            scalar = _SCALAR.match(text.buffer)
+            end = scalar.end() if scalar is not None else 0
+        if end and _ELEMENT_ENDS.match(text.buffer, end):
             text.drop(end)
             return
+        follows = _BETWEEN_EVENTS.search(text.buffer)
+        if follows is not None:
+            text.drop(follows.end())
+            return
+        if len(text.buffer) >= LONGEST or not text.fill(len(text.buffer) + _USUAL_EVENT):
+            break
+    last = _END_OF_LIST.search(text.buffer)
+    text.drop(last.end() if last is not None else len(text.buffer))
 
 
 def _plain(text: bytes) -> Event | None:
@@ -198,7 +226,7 @@ def _plain(text: bytes) -> Event | None:
 
 
 def _balanced(window: bytes) -> int:
-    """Where the object at the start of `window` ends, by its brackets and strings; 0 if it does not."""
+    """Where the object or list at the start of `window` ends, by its brackets and strings; 0 if it does not."""
     depth = 0
     for token in _TOKEN.finditer(window, 0, LONGEST):
         symbol = token[0]
@@ -207,7 +235,7 @@ def _balanced(window: bytes) -> int:
         elif symbol in (b"}", b"]"):
             depth -= 1
             if not depth:
-                return token.end()
+                return token.end() if _CLOSES[window[:1]] == symbol else 0
         elif symbol == b'"':
             return 0
     return 0
