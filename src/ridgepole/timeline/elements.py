@@ -73,7 +73,7 @@ def batches(text: Text, losses: Losses) -> Generator[list[Event], None, bool]:
 def resumes(text: Text, losses: Losses) -> bool:
     """Whether the `]` just found was a broken event's and the list goes on; if so, what is left of that is dropped."""
     if text.next() != b"{":
-        if not (losses.lost or losses.without_args):
+        if text.productive and not (losses.lost or losses.without_args):
             return False
         text.fill(_USUAL_EVENT)
         follows = _BETWEEN_EVENTS.search(text.buffer, 0, _USUAL_EVENT)
