@@ -326,6 +326,31 @@ def test_nothing_is_left_in_the_temporary_folder(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_batches_are_sized_by_the_device_and_not_by_a_host_that_runs_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device that takes 4 ms a step, while the host issues one in no time."""
+    queued = 0
+    longest = 0
+
+    def issue() -> None:
+        nonlocal queued
+        torch.ones(2).sum()
+        queued += 1
+
+    def wait() -> None:
+        nonlocal queued, longest
+        longest = max(longest, queued)
+        time.sleep(0.004 * queued)
+        queued = 0
+
+    monkeypatch.setattr("ridgepole.timeline.profiler.synchroniser", lambda: wait)
+    monkeypatch.setattr("ridgepole.timeline.recorder.ENOUGH", 100_000_000)
+    recording = record_function(issue)
+    assert longest <= 13  # 50 ms of them
+    assert 4e6 < median(recording.bare_ns) < 5e6
+    assert recording.recorded_ns is not None
+    assert 4e6 < recording.recorded_ns < 6e6
+
+
 class Gpu:
     """A GPU as torch.cuda tells of one: asleep until its first use."""
 

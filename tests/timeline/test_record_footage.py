@@ -97,7 +97,7 @@ def test_a_warm_up_is_explained_without_its_first_step_and_with_the_work_it_left
     recording, read = developed(Footage((take("warm", "whole", 3),), None, (), 3, ()))
     assert read == "warm"
     assert recording.timeline.window == Window(10 * MS, 35 * MS, "2 marked steps")
-    assert any("marked 3 steps and the plan needs 14" in note for note in recording.notes)
+    assert any("marked 3 steps and the plan needs 19" in note for note in recording.notes)
     assert recording.timeline.inflation is None
 
 

@@ -14,7 +14,8 @@ class Plan:
     explained (the first recorded steps are far slower: up to four times as many, while they still get faster),
     `steps` recorded and explained, then bare ones again.
 
-    A bare batch has at least `bare` steps and lasts at least 50 ms; 0 times nothing, and inflation is unknown then.
+    A bare batch has at least `bare` steps and lasts 50 ms, by a first one's measure; 0 times nothing, and inflation
+    is unknown then.
     """
 
     warmup: int = 3
@@ -28,8 +29,8 @@ class Plan:
 
     @property
     def least(self) -> int:
-        """Steps the program must mark for the plan to complete: the last one's end is the next one's start."""
-        return self.warmup + self.bare + self.settle + self.steps + 1
+        """Steps of 5 ms or more that must be marked for the plan to complete; one's end is the next one's start."""
+        return self.warmup + 2 * self.bare + self.settle + self.steps + 1
 
 
 @dataclass(frozen=True, slots=True)

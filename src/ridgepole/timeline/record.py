@@ -81,8 +81,11 @@ def _repeat(recorder: Recorder, call: Callable[[], T], began: float, warmup: int
     calls = 1
     result: T | None = None
     wanted = WARM_SECONDS if warmup else 0.0
+    wait = profiler.synchroniser()
+    wait()
     while time.perf_counter() - began < wanted:
         result = call()
+        wait()  # else the host may run a thousand calls ahead of the device meanwhile
         calls += 1
     while True:
         recorder.enter()

@@ -37,7 +37,7 @@ MOST_SETTLING = 4
 """Times `settle` steps that recording is given to settle."""
 
 SHORT_BATCH = 10
-"""Times `bare` steps after which the one batch before a marked program's recording ends, however short they are."""
+"""Times `bare` steps that the batch before a marked program's recording has at most, however short they are."""
 
 ENOUGH = 1_000_000_000
 """Nanoseconds of bare steps after the recorded ones that are enough: clocks and hosts drift within less."""
@@ -95,6 +95,8 @@ class Recorder:
         self._takes: list[Take] = []
         self._complete = False
         self._bare: list[int] = []
+        self._pilot: int | None = None
+        self._length = 0
         self._after = 0
         self._after_ns = 0
         self._settled = False
@@ -135,8 +137,9 @@ class Recorder:
         if self._theirs is None and not self._complete:
             self._theirs = self._watch.last_unexported()
         self._watch.remove()
+        bare = self._bare or ([] if self._pilot is None else [self._pilot])
         self._footage = Footage(
-            tuple(self._takes), self._theirs, tuple(self._bare), self._seen, tuple(self._notes), self._waiting
+            tuple(self._takes), self._theirs, tuple(bare), self._seen, tuple(self._notes), self._waiting
         )
         return self._footage
 
@@ -231,23 +234,35 @@ class Recorder:
     def _start_batch(self) -> None:
         self.phase = "bare"
         self._count = 0
+        self._length = self._batch_length()
         self._wait()
         self._start = time.perf_counter_ns()
 
+    def _batch_length(self) -> int:
+        """Steps of the next bare batch. The host's clock alone cannot end one: it may be far ahead of the device."""
+        if self._apart:
+            return 1
+        step_ns = self._bare[-1] if self._bare else self._pilot
+        if step_ns is None:
+            return self.plan.bare
+        length = max(self.plan.bare, -(-LEAST_BATCH // max(step_ns, 1)))
+        if self.before == 1 and not self._complete:
+            # nobody knows how many steps the program has left, and some must be recorded
+            length = min(length, SHORT_BATCH * self.plan.bare)
+        return length
+
     def _bare_step(self) -> None:
-        if self._count < self.plan.bare and not self._apart:
-            return
-        if time.perf_counter_ns() - self._start < LEAST_BATCH and not self._apart and not self._impatient():
+        if self._count < self._length:
             return
         self._wait()
         ns = time.perf_counter_ns() - self._start
+        if self._pilot is None and not self._apart and ns < LEAST_BATCH:
+            self._pilot = ns // self._count
+            self._start_batch()
+            return
         self._bare.append(ns // self._count)
         self._start_batch()
         self._after_batch(ns)
-
-    def _impatient(self) -> bool:
-        """Whether a short batch must do, since nobody knows how many steps the program has left to record."""
-        return self.before == 1 and not self._complete and self._count >= SHORT_BATCH * self.plan.bare
 
     def _after_batch(self, ns: int) -> None:
         """A bare batch of `ns` is timed: on to recording, or to more of them, or to the end."""
