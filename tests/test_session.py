@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.report import made
 
 from ridgepole import session
 from ridgepole.errors import BadInput
+from tests.report import made
 
 
 def test_a_saved_run_comes_back_equal() -> None:

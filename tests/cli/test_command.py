@@ -80,7 +80,9 @@ def test_bad_usage_is_exit_2(ridgepole: Command) -> None:
     assert ridgepole("price", "x", "--mode", "fast").returncode == 2
 
 
-def test_an_output_with_an_unknown_ending_is_refused_before_the_work(ridgepole: Command, shared: Callable[[str], Path]) -> None:
+def test_an_output_with_an_unknown_ending_is_refused_before_the_work(
+    ridgepole: Command, shared: Callable[[str], Path]
+) -> None:
     done = ridgepole("why", "-o", "out.pdf", str(shared("traces/h100-bert-small.json.gz")))
     assert done.returncode == 2
     assert "names no format" in done.stderr

@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tests.report import made
 
 from ridgepole.errors import BadInput
 from ridgepole.report import chrome, csvdoc, html, jsondoc, markdown, notebook, render, text
+from tests.report import made
 
 
 def test_the_json_buckets_and_causes_sum_to_the_window() -> None:

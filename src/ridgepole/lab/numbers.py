@@ -184,7 +184,8 @@ def _intensity() -> Row:
     return Row(
         "arithmetic intensity",
         {"add": add, "mv": mv, "matmul_fp32_over_n": fp32 / n, "matmul_bf16_over_n": bf16 / n},
-        f"vector add {add:.3f}; matrix-vector n={n} {mv:.2f}; matmul fp32 n/{n / fp32:.0f}, bf16 n/{n / bf16:.0f} FLOP/B",
+        f"vector add {add:.3f}; matrix-vector n={n} {mv:.2f}; "
+        f"matmul fp32 n/{n / fp32:.0f}, bf16 n/{n / bf16:.0f} FLOP/B",
     )
 
 
@@ -225,8 +226,8 @@ def _pipeline(h100: Machine) -> Row:
     return Row(
         "pipeline slice",
         {"bytes": size, "fit": most, "fit_two_blocks": two, "held": held},
-        f"128x128 bf16 tile, 64 deep: {size // 1024} KB for A and B; {two} to {min(most, 5)} used of the {most} that fit "
-        f"{held / 1024:.0f} KB",
+        f"128x128 bf16 tile, 64 deep: {size // 1024} KB for A and B; {two} to {min(most, 5)} used of the {most} "
+        f"that fit {held / 1024:.0f} KB",
     )
 
 

@@ -42,8 +42,7 @@ def render(run: Run, *, width: int = 100, top: int = 10, number: int | None = No
 
 def _parts(run: Run, width: int, top: int, number: int | None) -> Iterable[Text | Table]:
     yield Text(words.headline(run), style="bold")
-    if run.target:
-        yield Text(run.target, style="dim")
+    yield Text(f"{run.target} · {run.window_rule}" if run.target else run.window_rule, style="dim")
     yield Text()
     yield _ledger(run, width)
     yield Text("  " + words.utilization(run), style="dim")
@@ -53,7 +52,7 @@ def _parts(run: Run, width: int, top: int, number: int | None) -> Iterable[Text 
     yield Text()
     for index, finding in enumerate(run.findings[:5], start=1):
         yield from _finding(index, finding)
-    yield _ops(run, run.busiest, top, width)
+    yield _ops(run.busiest, top, width)
     yield Text(words.known(run.busiest), style="dim")
     for device in run.devices[1:]:
         yield Text(words.summary(device, run.window_ns), style="dim")
@@ -69,22 +68,19 @@ def _ledger(run: Run, width: int) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
-    table.add_column(overflow="fold")
-    cells = max(10, min(40, width - 62))
+    table.add_column(overflow="ellipsis", no_wrap=True)
+    cells = max(10, min(36, width - 72))
     window = run.window_ns or 1
     for bucket, ns in words.shown_buckets(run.busiest):
         share = ns / window
-        entry = words.biggest(run.busiest, bucket)
-        said = CAUSES.get(entry.cause, entry.cause) if entry is not None and bucket == "overhead" else ""
         table.add_row(
             Text(f"  {bucket}", style=f"bold {COLOR[bucket]}"),
             Text(words.bar(share, cells).ljust(cells), style=COLOR[bucket]),
             units.percent(share),
             units.nanoseconds(ns),
-            Text(said or words.MEANING[bucket], style="dim"),
+            Text(words.MEANING[bucket], style="dim"),
         )
-        if bucket in ("overhead", "transfer", "unknown"):
-            _causes(table, run, bucket, window)
+        _causes(table, run, bucket, window)
     return table
 
 
@@ -117,44 +113,53 @@ def _finding(index: int, finding: Finding) -> Iterable[Text]:
     yield Text()
 
 
-def _ops(run: Run, device: DeviceLedger, top: int, width: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
-    table.add_column("op", overflow="ellipsis", no_wrap=True, max_width=max(20, width // 3))
+def _ops(device: DeviceLedger, top: int, width: int) -> Table:
     wide = width >= 96
-    columns = ["calls", "time", "share", "bucket", "FLOP/B", *(["FLOP/s", "B/s"] if wide else []), "of roof"]
-    for name in columns:
-        table.add_column(name, justify="left" if name == "bucket" else "right", no_wrap=True)
+    ordered = sorted(device.ops, key=lambda r: -r.ns)
+    busy = sum(row.ns for row in ordered) or 1
+    cells = [_op_cells(row, busy, wide) for row in ordered[:top]]
+    if len(ordered) > top:
+        left = sum(row.ns for row in ordered[top:])
+        rest = [Text(f"{len(ordered) - top} more", style="dim"), Text(), Text(units.nanoseconds(left))]
+        cells.append([*rest, Text(units.percent(left / busy))])
+    names = ["op", "calls", "time", "share", "bucket", "FLOP/B", *(["FLOP/s", "B/s"] if wide else []), "of roof"]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    for index, name in enumerate(names):
+        need = max([len(name), *(len(row[index]) for row in cells if index < len(row))])
+        # Figures keep their width; the op's name and place give way.
+        least = min(need, 24) if index == 0 else need
+        table.add_column(
+            name,
+            justify="left" if name in ("op", "bucket") else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=least,
+            max_width=max(24, width // 3) if index == 0 else None,
+        )
     if wide:
         table.add_column("where", overflow="ellipsis", no_wrap=True)
-    busy = sum(row.ns for row in device.ops) or 1
-    for row in sorted(device.ops, key=lambda r: -r.ns)[:top]:
-        table.add_row(*_op_cells(row, busy, wide))
-    rest = len(device.ops) - top
-    if rest > 0:
-        left = sum(row.ns for row in sorted(device.ops, key=lambda r: -r.ns)[top:])
-        table.add_row(Text(f"{rest} more", style="dim"), "", units.nanoseconds(left), units.percent(left / busy))
+    for row in cells:
+        table.add_row(*row)
     return table
 
 
-def _op_cells(row: OpRow, busy: int, wide: bool) -> list[str | Text]:
+def _op_cells(row: OpRow, busy: int, wide: bool) -> list[Text]:
     mark = {"exact": "", "inferred": " ~", "unknown": " ?"}[row.quality]
     seconds = row.known_ns * 1e-9
-    rates: list[str | Text] = []
-    if wide:
-        rates = [
-            units.rate_flops(row.flops / seconds) if row.flops and seconds else "-",
-            units.rate_bytes(row.bytes / seconds) if row.bytes and seconds else "-",
-        ]
-    cells: list[str | Text] = [
-        Text(row.op + mark),
+    said = [
+        row.op + mark,
         f"{row.count:,}",
         units.nanoseconds(row.ns),
         units.percent(row.ns / busy),
-        Text(row.bucket, style=COLOR[row.bucket]),
+        row.bucket,
         "-" if row.intensity is None else f"{row.intensity:.3g}",
-        *rates,
-        "-" if row.efficiency is None else units.percent(row.efficiency),
     ]
     if wide:
-        cells.append(Text(row.where or row.shapes))
+        said.append(units.rate_flops(row.flops / seconds) if row.flops and seconds else "-")
+        said.append(units.rate_bytes(row.bytes / seconds) if row.bytes and seconds else "-")
+    said.append("-" if row.efficiency is None else units.percent(row.efficiency))
+    if wide:
+        said.append(row.where or row.shapes)
+    cells = [Text(one) for one in said]
+    cells[4].stylize(COLOR[row.bucket])
     return cells

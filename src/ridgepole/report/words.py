@@ -13,7 +13,7 @@ MEANING: Mapping[Bucket, str] = {
     "memory": "moving bytes was the limit",
     "transfer": "only copies and fills ran",
     "communication": "only collectives ran",
-    "overhead": "neither roof was the limit",
+    "overhead": "waiting, launching, or kernels too small to matter",
     "unknown": "kernels of unknown work",
 }
 
@@ -38,10 +38,7 @@ def headline(run: Run) -> str:
     count = len(run.devices)
     machine = run.machine.name or "machine not known"
     events = f" · {device.events:,} GPU events" if device.events else ""
-    return (
-        f"{machine} · {count} device{'s' if count > 1 else ''}{events} · window {units.nanoseconds(run.window_ns)}"
-        f" ({run.window_rule})"
-    )
+    return f"{machine} · {count} device{'s' if count > 1 else ''}{events} · window {units.nanoseconds(run.window_ns)}"
 
 
 def utilization(run: Run) -> str:

@@ -1,0 +1,233 @@
+"""This machine: its GPU as the driver names it, else its CPU with ceilings measured here (once, then cached)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ridgepole.errors import BadInput, Missing
+from ridgepole.machine.match import match
+from ridgepole.machine.model import Figure, Limits, Machine, MemoryLevel, Overheads, Source
+
+SECONDS_A_CEILING = 0.4
+"""How long each ceiling is measured."""
+COPY_BYTES = 256 << 20
+"""Past any last-level cache there is on the machines we know."""
+PRODUCT = 1024
+"""Side of the matrix product that measures FLOP/s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A device as torch's driver interface describes it."""
+
+    name: str
+    memory: int | None
+    sms: int | None
+    warp: int | None
+    compute: str
+
+
+def local(device: str | None = None) -> Machine:
+    """The machine this runs on: its first GPU where torch sees one, else the CPU; "cpu" for the CPU in any case.
+
+    Raises Missing without torch, BadInput for a GPU that no table has.
+    """
+    torch = _torch()
+    if device != "cpu":
+        described = _gpu(torch)
+        if described is not None:
+            found = match(described)
+            if found.machine is None:
+                raise BadInput(found.note)
+            return found.machine
+    return cpu()
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise Missing(f"measuring this machine needs torch, which does not import here ({error})") from None
+    return torch
+
+
+def _gpu(torch: Any) -> Described | None:
+    if torch.cuda.is_available():
+        p = torch.cuda.get_device_properties(0)
+        return Described(
+            p.name, p.total_memory, p.multi_processor_count, getattr(p, "warp_size", None), f"{p.major}.{p.minor}"
+        )
+    if getattr(torch.backends, "mps", None) is not None and torch.backends.mps.is_available():
+        return Described(_apple_name(), None, None, None, "")
+    return None
+
+
+def _apple_name() -> str:
+    import subprocess
+
+    done = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def cpu(*, measure_again: bool = False) -> Machine:
+    """The CPU as a machine: bandwidth, FLOP/s and the cost of one small op, measured by torch's own kernels."""
+    torch = _torch()
+    name, threads = cpu_name(), int(torch.get_num_threads())
+    path = _cache(f"{name}|{threads}|{torch.__version__}|{PRODUCT}")
+    figures = None if measure_again else _read(path)
+    if figures is None:
+        figures = _measure(torch)
+        _write(path, figures)
+    return _machine(name, threads, str(torch.__version__), figures)
+
+
+def cpu_name() -> str:
+    """The CPU's model name, as the system gives it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _cache(key: str) -> Path:
+    home = os.environ.get("RIDGEPOLE_HOME")
+    base = Path(home) if home else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "ridgepole"
+    return base.expanduser() / f"cpu-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+
+
+def _read(path: Path) -> dict[str, float | str] | None:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and {"copy", "float32", "small", "when"} <= set(found) else None
+
+
+def _write(path: Path, figures: dict[str, float | str]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(figures))
+    except OSError:
+        # A machine without a writable home measures again next time.
+        return
+
+
+def _best(run: Callable[[], object]) -> float:
+    """Seconds of the fastest run within the time allowed, after one to warm up."""
+    run()
+    best, until = float("inf"), time.perf_counter() + SECONDS_A_CEILING
+    while time.perf_counter() < until:
+        start = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def _measure(torch: Any) -> dict[str, float | str]:
+    figures: dict[str, float | str] = {"when": date.today().isoformat()}
+    with torch.no_grad():
+        figures["copy"] = _copy_rate(torch)
+        for dtype in ("float32", "float64", "bfloat16"):
+            figures[dtype] = _product_rate(torch, getattr(torch, dtype))
+        small = torch.ones(8)
+        figures["small"] = _small(lambda: torch.add(small, small, out=small))
+    return figures
+
+
+def _copy_rate(torch: Any) -> float:
+    x = torch.ones(COPY_BYTES // 4)
+    y = torch.empty_like(x)
+    return 2 * COPY_BYTES / _best(lambda: y.copy_(x))
+
+
+def _product_rate(torch: Any, dtype: Any) -> float:
+    a = torch.randn(PRODUCT, PRODUCT).to(dtype)
+    out = torch.empty_like(a)
+    return float(2 * PRODUCT**3 / _best(lambda: torch.mm(a, a, out=out)))
+
+
+def _small(run: Callable[[], object]) -> float:
+    """Median seconds of one call of an op too small to matter."""
+    times = []
+    for _ in range(20):
+        start = time.perf_counter()
+        for _ in range(200):
+            run()
+        times.append((time.perf_counter() - start) / 200)
+    return statistics.median(times)
+
+
+def _machine(name: str, threads: int, torch_version: str, figures: dict[str, float | str]) -> Machine:
+    when = f"{figures['when']}, torch {torch_version}, {threads} threads"
+
+    def measured(key: str, unit: str, how: str) -> Figure:
+        return Figure(float(figures[key]), unit, Source("measured", f"{how}, {when}"))
+
+    small = measured("small", "s", "torch.add of 8 floats, median")
+    none = Figure(0.0, "s", Source("derived", "the CPU runs its ops itself: nothing is launched"))
+    product = f"torch.mm of {PRODUCT}x{PRODUCT}, best"
+    return Machine(
+        name=name,
+        kind="cpu",
+        vendor="",
+        architecture=platform.machine(),
+        compute="",
+        peaks=MappingProxyType(
+            {
+                ("vector", "float32"): measured("float32", "FLOP/s", product),
+                ("vector", "float64"): measured("float64", "FLOP/s", product),
+                ("tensor", "bfloat16"): measured("bfloat16", "FLOP/s", product),
+            }
+        ),
+        memory=(
+            *_caches(),
+            MemoryLevel(
+                "dram",
+                "device",
+                _memory(),
+                measured("copy", "B/s", f"copy of {COPY_BYTES >> 20} MiB, read + written, best"),
+            ),
+        ),
+        limits=Limits(
+            sms=Figure(float(threads), "1", Source("measured", f"torch's threads, {when}")),
+            warp=Figure(1.0, "1", Source("derived", "a core has no warps")),
+        ),
+        overheads=Overheads(small, none, small, none, none, Figure(1.0, "1", Source("derived", "nothing is queued"))),
+        confidence="high",
+        notes=("ceilings are what torch's own kernels reached here, not a datasheet's",),
+    )
+
+
+def _caches() -> tuple[MemoryLevel, ...]:
+    """L2 and last-level capacity as Linux reports them; none elsewhere."""
+    levels = []
+    for index, name in ((2, "l2"), (3, "llc")):
+        try:
+            text = Path(f"/sys/devices/system/cpu/cpu0/cache/index{index}/size").read_text().strip()
+            size = float(text[:-1]) * {"K": 1024, "M": 1024**2}[text[-1]]
+        except (OSError, KeyError, ValueError, IndexError):
+            continue
+        levels.append(MemoryLevel(name, "device", Figure(size, "B", Source("measured", "the system's cache report"))))
+    return tuple(levels)
+
+
+def _memory() -> Figure | None:
+    try:
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
+    return Figure(float(size), "B", Source("measured", "the system's report"))
