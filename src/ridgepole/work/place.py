@@ -13,7 +13,6 @@ from typing import Any
 
 from ridgepole.work.op import Phase, Where
 
-FORWARD_END = "backward, optimizer and everything after"
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 BOUNDARY = "_call_the_users_function"
@@ -29,6 +28,8 @@ class Places:
         self.went_backward = False
         self.roots: list[Any] = []
         self._stack: list[str] = []
+        self._depth = 0
+        """Modules running when the last op outside backward was called."""
         self._names: dict[int, str] = {}
         self._parameters: dict[int, str] = {}
         self._forward: dict[int, Where] = {}
@@ -68,7 +69,9 @@ class Places:
 
         source, setup = self._source()
         node = torch._C._current_autograd_node()
-        if node is not None:
+        if node is None:
+            self._depth = len(self._stack)
+        else:
             self.went_backward = True
             return self._backward(node, source), setup
         phase: Phase = "forward"
@@ -76,15 +79,24 @@ class Places:
             phase = "optimizer"
         where = Where(self._stack[-1] if self._stack else "", source, phase)
         if phase == "forward":
-            self._forward[torch._C._autograd._get_sequence_nr() - 1] = where
+            self._remember(where)
         return where, setup
 
+    def _remember(self, where: Where) -> None:
+        import torch
+
+        # The node of this op was made just before it is called. Ops that need no gradient make none: the first
+        # op after a node was made is the node's own.
+        self._forward.setdefault(torch._C._autograd._get_sequence_nr() - 1, where)
+
     def _backward(self, node: Any, source: str) -> Where:
+        if len(self._stack) > self._depth:  # an activation is computed again, with nodes of its own
+            where = Where(self._stack[-1], source, "backward")
+            self._remember(where)
+            return where
         forward = self._forward.get(node._sequence_nr()) if hasattr(node, "_sequence_nr") else None
         if forward is not None:
             return Where(forward.module, forward.source, "backward")
-        if self._stack:  # an activation recomputed while going back
-            return Where(self._stack[-1], source, "backward")
         variable = getattr(node, "variable", None)
         return Where(self._parameters.get(id(variable), ""), source, "backward")
 
@@ -110,11 +122,24 @@ class Places:
         return users or library, setup
 
 
+def accumulating() -> bool:
+    """Whether autograd is adding to the gradient of a leaf."""
+    import torch
+
+    node = torch._C._current_autograd_node()
+    return node is not None and hasattr(node, "variable")
+
+
 def _is_module(frame: Any) -> bool:
     import torch
 
     code = frame.f_code
     return bool(code.co_argcount) and isinstance(frame.f_locals.get(code.co_varnames[0]), torch.nn.Module)
+
+
+def is_users(code: CodeType) -> bool:
+    """Whether `code` is of a file of the user's own."""
+    return _Kind(code).user
 
 
 class _Kind:

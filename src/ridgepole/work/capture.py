@@ -1,0 +1,93 @@
+"""A function of the user's, run on fake tensors: what it asks for, op by op. No memory, no GPU, no weights.
+
+program = capture(step, (batch,), name="step")
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ridgepole.errors import BadInput, Missing, RidgepoleError
+from ridgepole.work.op import Program
+
+Prepared = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
+LONGEST = 200
+"""Characters of an error of the user's that are shown."""
+
+
+def capture(
+    fn: Callable[..., Any] | None,
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    name: str,
+    prepare: Callable[[], Prepared] | None = None,
+    notes: tuple[str, ...] = (),
+) -> Program:
+    """What `fn(*args, **kwargs)` asks for: forward, backward and optimizer, as it calls them.
+
+    Tensors among the arguments lend shape, dtype and strides only; models and optimizers that the function brings
+    along are left as they were. `prepare`, where given, makes function and arguments inside the capture, on fake
+    tensors, unrecorded. Raises BadInput with the user's error in one line, Missing where torch is not installed.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise Missing("pricing a program needs PyTorch: pip install torch") from error
+    from torch.utils._pytree import tree_map_only
+
+    from ridgepole.work.stage import Stage
+
+    stage = Stage()
+    with stage:
+        if prepare is not None:
+            with _told():
+                fn, args, kwargs = prepare()
+        assert fn is not None
+        fake_args, fake_kwargs = tree_map_only(torch.Tensor, stage.fake, (tuple(args), dict(kwargs or {})))
+        with stage.recording(fn, args, kwargs):
+            with _told():
+                result = _call_the_users_function(fn, fake_args, fake_kwargs)
+            stage.end()
+            program = stage.program(name, notes)
+            del result
+    return program
+
+
+def _call_the_users_function(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    # Known by this name in `place`: frames above are ours.
+    return fn(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """An error of the user's program as one line: what, and where."""
+    try:
+        yield
+    except (RidgepoleError, KeyboardInterrupt):
+        raise
+    except (Exception, SystemExit) as error:
+        raise BadInput(told(error)) from error
+
+
+def told(error: BaseException) -> str:
+    """Type, message and the innermost line of the user's own, on one line."""
+    text = " ".join(str(error).split())
+    text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    where = _where(error)
+    return f"{type(error).__name__}{': ' + text if text else ''}{' at ' + where if where else ''}"
+
+
+def _where(error: BaseException) -> str:
+    from ridgepole.work.place import is_users
+
+    where = ""
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if is_users(code):
+            where = f"{code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return where
