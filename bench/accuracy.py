@@ -82,11 +82,9 @@ def read(paths: Iterable[Path]) -> list[dict[str, Any]]:
 
 def priced(row: dict[str, Any], machine: Machine) -> Row:
     """`row` put through the ordinary path. Raises RidgepoleError where a part of it has no price."""
-    from ridgepole.work import capture, expression
+    from ridgepole.work import expression
 
-    target = expression.from_row(row)
-    program = capture.capture(target.fn, target.args, target.kwargs, name=target.name)
-    result = price(program, machine, "graph", tf32=bool(row.get("tf32")))
+    result = price(expression.from_row(row).capture(), machine, "graph", tf32=bool(row.get("tf32")))
     if result.unpriced:
         raise BadInput("no price: " + ", ".join(f"{u.operator} ({u.why})" for u in result.unpriced))
     if not result.ops:

@@ -140,7 +140,8 @@ def _domain(op: Op) -> tuple[int, int, bool]:
         return 0, 0, False
     outputs = [t.numel for t in op.call.outputs]
     if cost.family in POINTWISE:
-        return max(outputs, default=0), 0, bool(outputs)
+        whole = sum(outputs) if "_foreach_" in op.operator else max(outputs, default=0)
+        return whole, 0, bool(outputs)
     if cost.family in REDUCING and isinstance(cost.detail, Rows):
         return cost.detail.rows * cost.detail.length, cost.detail.rows, True
     if cost.family in REDUCING:

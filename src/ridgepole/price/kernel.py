@@ -17,13 +17,17 @@ from ridgepole.work.op import Cost, Op, Rows, Unpriced
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A model's answer. `limit`: what binds; `why`: one clause with the numbers; `grid`, `block`: its launch."""
+    """A model's answer. `limit`: what binds; `why`: one clause with the numbers; `grid`, `block`: its launch.
+
+    `per_sm`: blocks resident on an SM, where the model knows (big tiles fill one alone).
+    """
 
     seconds: float
     limit: str
     why: str
     grid: int = 0
     block: int = 0
+    per_sm: int = 0
     whole: bool = False
     """All the op's kernels are in `seconds`; else a floor is added for each beyond the first."""
 
@@ -164,7 +168,9 @@ def _settle(ask: Ask, estimate: Estimate) -> KernelTime:
         limit = "launch floor"
     key = f"error.{ask.cost.family}"
     error = ask.constant(key if tuning.known(ask.machine, key) else "error.other")
-    shape = spread(ask.machine, ask.written_elements, estimate.grid, estimate.block) if estimate.grid else None
+    shape = None
+    if estimate.grid and ask.machine.kind == "gpu":
+        shape = spread(ask.machine, ask.written_elements, estimate.grid, estimate.block, estimate.per_sm)
     return KernelTime(
         seconds=seconds,
         low=max(seconds / (1 + error), bound.seconds),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from ridgepole.machine.geometry import grid_geometry
 from ridgepole.machine.model import Machine
 
 THREADS = 256
@@ -32,16 +33,14 @@ class Spread:
 
 
 def spread(machine: Machine, elements: int, grid: int, block: int = THREADS, per_sm: int = 0) -> Spread:
-    """The spread of `grid` blocks of `block` threads; residency by threads and blocks unless `per_sm` says."""
-    limits = machine.limits
-    resident = per_sm
-    if not resident and limits.threads_per_sm is not None:
-        resident = int(limits.threads_per_sm.value) // max(1, block)
-        if limits.blocks_per_sm is not None:
-            resident = min(resident, int(limits.blocks_per_sm.value))
-    resident = max(1, resident)
-    wave = resident * max(1, int(limits.sms.value))
-    return Spread(elements, grid, block, resident, wave, grid / wave)
+    """The spread of `grid` blocks of `block` threads: `per_sm` resident where a model says, else as many as fit."""
+    if per_sm:
+        wave = per_sm * max(1, int(machine.limits.sms.value))
+        return Spread(elements, grid, block, per_sm, wave, grid / wave)
+    if machine.limits.threads_per_sm is None:
+        return Spread(elements, grid, block, 0, 0, 0.0)
+    fits = grid_geometry(grid, block, machine)
+    return Spread(elements, grid, block, fits.blocks_per_sm, fits.wave, fits.waves)
 
 
 def blocks_of(elements: int, block: int = THREADS) -> int:

@@ -69,12 +69,12 @@ def prefill(ask: Ask, a: Attention) -> Estimate:
     travel = ask.travel(ask.cost.bytes)
     start = ask.floor + ask.constant("attention.start")
     if travel > math:
-        return Estimate(start + travel, "dram", "bytes at achieved bandwidth", blocks, 128)
+        return Estimate(start + travel, "dram", "bytes at achieved bandwidth", blocks, 128, 1)
     ideal = ask.cost.flops / ask.peak
     if ideal < 0.3 * math:
         why = f"{blocks:,} query tiles of {Q_TILE} on {ask.sms} SMs, {_steps(a, tiles - 1)} key steps each"
-        return Estimate(start + math, "waves", why, blocks, 128)
-    return Estimate(start + math, unit(ask), f"{blocks:,} query tiles, {waves} waves", blocks, 128)
+        return Estimate(start + math, "waves", why, blocks, 128, 1)
+    return Estimate(start + math, unit(ask), f"{blocks:,} query tiles, {waves} waves", blocks, 128, 1)
 
 
 def _steps(a: Attention, tile: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ridgepole import dtypes
 from ridgepole.price.kernel import Ask, Estimate, model
 from ridgepole.price.spread import THREADS, blocks_of
-from ridgepole.work.op import Op, Tensor
+from ridgepole.work.op import Cost, Op, Tensor
 
 _HEAVY = (
     "gelu", "erf", "tanh", "silu", "sigmoid", "mish", "softplus", "exp", "log", "pow", "sin", "cos", "tan", "elu",
@@ -41,10 +41,20 @@ def elementwise(ask: Ask) -> Estimate:
 
 def _instructions(op: Op, ask: Ask) -> float:
     """Lane instructions an element: a fused kernel pays its loads and stores once, each heavy call its own."""
-    plain, heavy = ask.constant("issue.plain"), ask.constant("issue.heavy")
+    plain = ask.constant("issue.plain")
     if not op.inner:
-        return heavy if is_heavy(op.operator) else plain
-    return plain + sum(heavy - plain for inner in op.inner if is_heavy(inner.operator)) + len(op.inner)
+        return plain + _beyond(op, ask)
+    return plain + sum(1 + _beyond(inner, ask) for inner in op.inner)
+
+
+def _beyond(op: Op, ask: Ask) -> float:
+    """Instructions of one call beyond a plain one's."""
+    key = "issue.plain"
+    if isinstance(op.cost, Cost) and op.cost.family == "random":
+        key = "issue.random"
+    elif is_heavy(op.operator):
+        key = "issue.heavy"
+    return max(0.0, ask.constant(key) - ask.constant("issue.plain"))
 
 
 def is_heavy(operator: str) -> bool:

@@ -88,16 +88,16 @@ def product(ask: Ask, g: Gemm) -> Estimate:
     shape = f"{plan.tiles:,} tiles of {plan.tile.m}x{plan.tile.n}"
     shape += f", k split {plan.split} ways" if plan.split > 1 else ""
     if plan.memory >= plan.compute:
-        return Estimate(seconds, "dram", f"{shape}: bytes at achieved bandwidth", grid, 128)
+        return Estimate(seconds, "dram", f"{shape}: bytes at achieved bandwidth", grid, 128, 1)
     if slow < 1:
         why = f"rows are {g.aligned}-byte aligned, the fast kernels want {ALIGNED}: {slow:.0%} of their rate"
-        return Estimate(seconds, "alignment", why, grid, 128)
+        return Estimate(seconds, "alignment", why, grid, 128, 1)
     full = grid / (plan.waves * ask.sms)
     useful = g.m * g.n * g.batch / (plan.tiles * plan.tile.m * plan.tile.n)
     if grid / (plan.paid * ask.sms) * useful < 0.75:
         why = f"{shape}: {plan.waves} waves of {ask.sms}, {full:.0%} full, {useful:.0%} of each tile useful"
-        return Estimate(seconds, "waves", why, grid, 128)
-    return Estimate(seconds, unit(ask), f"{shape}, {plan.waves} waves {full:.0%} full", grid, 128)
+        return Estimate(seconds, "waves", why, grid, 128, 1)
+    return Estimate(seconds, unit(ask), f"{shape}, {plan.waves} waves {full:.0%} full", grid, 128, 1)
 
 
 def best(ask: Ask, g: Gemm, slow: float = 1.0) -> Plan:
