@@ -1,105 +1,97 @@
-"""The three times of one piece of work, and the bucket the largest names (Roofline, Williams et al. 2009)."""
+"""The three times of one kernel, and which of them names its bucket.
+
+t_compute = FLOPs / peak rate of the unit that does them, t_memory = bytes / bandwidth of device memory (the roofline,
+Williams et al. 2009), floor = what the smallest kernel costs. The largest names the bucket.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal
+from functools import cache
 
-from ridgepole import dtypes
 from ridgepole.attribute.ledger import Bucket
+from ridgepole.machine import catalog
 from ridgepole.machine.model import Machine, Unit
 
-L2_SLACK = 2.0
-"""Work of up to twice the L2 may have found part of its data there, so that device memory is no bound for it."""
+KERNEL_FLOOR = "kernel-floor"
+
+EVERY_MACHINE = "holds on every machine in the catalog"
+SLACK = 1.05
+"""A kernel may beat the datasheet's bandwidth by this much: clocks and rounding, not magic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds at the roofs; None where no figure is known. `reason` says what was adjusted and why."""
+    """Seconds, each None where it is not known; `reason` is "" where the times say it all."""
 
-    bucket: Bucket
-    cause: str
     t_compute: float | None
     t_memory: float | None
     floor: float | None
-    dtype: str
-    unit: Literal["tensor", "vector"]
+    bucket: Bucket
+    cause: str
     reason: str = ""
 
 
-def times(
-    flops: int, nbytes: int, dtype: str, unit: Unit, machine: Machine | None, seconds: float | None = None
-) -> Times:
-    """The three times of `flops` and `nbytes`; `seconds` is what was measured, None for a prediction.
+def times(flops: int | None, nbytes: int | None, dtype: str, unit: Unit, machine: Machine | None) -> Times:
+    """The three times of work of `flops` FLOP and `nbytes` B on `machine`, and the bucket they name.
 
-    A measurement faster than a roof shows that the roof was another one: fp32 that ran as TF32, bytes that came from
-    L2. What still is faster is capped at the measurement, and said.
+    A kernel of which only one figure is known gets no bucket unless that figure's time cannot be the largest but by
+    chance; see `by_intensity` for a machine that is not known.
     """
-    if machine is None:
-        return _anywhere(flops, nbytes, dtype, unit)
+    if machine is None or not machine.peaks:
+        bucket, reason = by_intensity(flops, nbytes, dtype, unit)
+        return Times(None, None, None, bucket, bucket, reason)
+    floor = machine.overheads.floor.value
     rate = machine.rate(unit, dtype)
-    t_compute = flops / rate.value if rate is not None else None
-    t_memory = nbytes / machine.bandwidth
-    reason = ""
-    if seconds is not None and seconds > 0:
-        if t_compute is not None and t_compute > seconds and dtype == "float32" and unit == "vector":
-            faster = machine.peak("tensor", "tf32")
-            if faster is not None:
-                dtype, unit, t_compute = "tf32", "tensor", flops / faster.value
-                reason = "faster than fp32 can be: it ran as TF32"
-        if t_memory > seconds:
-            t_memory, reason = _nearer(nbytes, seconds, machine)
-        if t_compute is not None and t_compute > seconds:
-            t_compute, reason = seconds, "faster than the arithmetic roof: part of the counted work was not done"
-    bucket, cause = _largest(t_compute, t_memory, machine.overheads.floor.value)
-    return Times(bucket, cause, t_compute, t_memory, machine.overheads.floor.value, dtype, unit, reason)
+    t_compute = None if flops is None or rate is None else flops / rate.value
+    if flops == 0:
+        t_compute = 0.0
+    t_memory = None if nbytes is None else nbytes / machine.bandwidth
+    if t_compute is None or t_memory is None:
+        return Times(t_compute, t_memory, floor, "unknown", "unknown", "FLOPs or bytes are not known")
+    if floor > t_compute and floor > t_memory:
+        return Times(t_compute, t_memory, floor, "overhead", KERNEL_FLOOR)
+    bucket: Bucket = "compute" if t_compute > t_memory else "memory"
+    return Times(t_compute, t_memory, floor, bucket, bucket)
 
 
-def _nearer(nbytes: int, seconds: float, machine: Machine) -> tuple[float, str]:
-    """Bytes that moved faster than device memory can: from L2 where they fit, else fewer than counted."""
-    level = machine.level("l2")
-    if level is not None and level.capacity is not None and nbytes <= L2_SLACK * level.capacity.value:
-        rate = level.bandwidth
-        nearer = nbytes / rate.value if rate is not None else seconds
-        return min(max(nearer, 0.0), seconds), "faster than device memory: part of its bytes came from L2"
-    return seconds, "faster than device memory: fewer bytes moved than the formula counts"
-
-
-def _largest(t_compute: float | None, t_memory: float, floor: float) -> tuple[Bucket, str]:
-    if floor > max(t_compute or 0.0, t_memory):
-        return "overhead", "kernel-floor"
-    if t_compute is not None and t_compute >= t_memory:
-        return "compute", "compute"
-    return "memory", "memory"
-
-
-def _anywhere(flops: int, nbytes: int, dtype: str, unit: Unit) -> Times:
-    """Without a machine: what holds on every machine of the catalog, else unknown."""
+def by_intensity(flops: int | None, nbytes: int | None, dtype: str, unit: Unit) -> tuple[Bucket, str]:
+    """The bucket that holds whatever the machine is, and why: the intensity lies below, or above, every ridge."""
+    if flops is None or nbytes is None:
+        return "unknown", "FLOPs or bytes are not known"
+    low, high = ridges(unit, dtype)
     if not nbytes:
-        bucket: Bucket = "compute" if flops else "unknown"
-        return Times(bucket, bucket, None, None, None, dtype, unit, "no machine known")
-    low, high = _ridges(unit, dtypes.peak_key(dtype) if dtype else "float32")
+        return "unknown", "it moves no bytes"
     intensity = flops / nbytes
     if intensity < low:
-        return Times("memory", "memory", None, None, None, dtype, unit, "memory-bound on every machine of the catalog")
+        return "memory", f"{intensity:.3g} FLOP/B is below every ridge ({low:.3g} and up): {EVERY_MACHINE}"
     if intensity > high:
-        return Times(
-            "compute", "compute", None, None, None, dtype, unit, "compute-bound on every machine of the catalog"
-        )
-    return Times(
-        "unknown", "unknown", None, None, None, dtype, unit, "its bucket depends on the machine, which is not known"
-    )
+        return "compute", f"{intensity:.3g} FLOP/B is above every ridge (up to {high:.3g}): {EVERY_MACHINE}"
+    return "unknown", f"{intensity:.3g} FLOP/B lies between the ridges of known machines: name the machine with --on"
 
 
-@lru_cache(maxsize=64)
-def _ridges(unit: Unit, dtype: str) -> tuple[float, float]:
-    """Lowest and highest ridge point of the catalog's GPUs for a dtype on a unit."""
-    from ridgepole.machine import catalog
-
-    ridges = [
-        rate.value / m.bandwidth
-        for m in catalog.load().values()
-        if m.kind == "gpu" and (rate := m.rate(unit, dtype)) is not None
+@cache
+def ridges(unit: Unit, dtype: str) -> tuple[float, float]:
+    """The lowest and highest ridge point, FLOP/B, of the catalog's GPUs for `dtype` on `unit`."""
+    found = [
+        ridge
+        for machine in catalog.load().values()
+        if machine.kind == "gpu" and machine.peaks and (ridge := machine.ridge(dtype, unit)) is not None
     ]
-    return (min(ridges), max(ridges)) if ridges else (0.0, float("inf"))
+    return (min(found), max(found)) if found else (0.0, float("inf"))
+
+
+def cache_bytes(machine: Machine) -> float:
+    """Bytes of the largest cache that the whole device shares: what a kernel may take from elsewhere than memory."""
+    sizes = [level.capacity.value for name in ("l2", "llc") if (level := machine.level(name)) and level.capacity]
+    return max(sizes, default=0.0)
+
+
+def fits_in_time(nbytes: int, ns: int, machine: Machine) -> bool:
+    """Whether a kernel of `ns` can have moved `nbytes`: through device memory, and what its caches hold besides."""
+    return nbytes <= ns * 1e-9 * machine.bandwidth * SLACK + cache_bytes(machine)
+
+
+def from_cache(nbytes: int, ns: int, machine: Machine) -> bool:
+    """Whether `nbytes` in `ns` is more than device memory gives, so that part of it came from a cache."""
+    return nbytes > ns * 1e-9 * machine.bandwidth

@@ -1,383 +1,204 @@
-"""What each device span did: the cost of the op that launched it, or what matching and its name can tell."""
+"""What each device span did: its work, by the best evidence there is, and the bucket that its three times name.
+
+In order: the cost of the op that launched it; what a kernel of the same name and grid did with an op, here or in the
+trace named beside; what its name, grid and time alone tell. Where none tells, it is unknown, with the reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePath
 
-from ridgepole import dtypes
-from ridgepole.attribute import names
-from ridgepole.attribute.beside import Known, Matcher, key, known_kernels
-from ridgepole.attribute.ledger import KernelWork, Quality
-from ridgepole.attribute.three_times import times
-from ridgepole.machine.model import Machine, Unit
-from ridgepole.timeline.model import DEVICE_KINDS, Span, Timeline
-from ridgepole.work.cost import NO_DTYPE, assess, base_name, retyped
-from ridgepole.work.op import Cost, Gemm, Op, Unpriced
-
-MAIN: dict[str, tuple[names.Kind, ...]] = {
-    "matmul": ("matmul",),
-    "conv": ("conv", "matmul"),
-    "attention": ("attention", "matmul"),
-}
-"""For families with helpers beside them: the kinds of kernel that do the arithmetic."""
-SHORT = 2.0
-"""A kernel of unknown size that takes under twice the smallest kernel's time is taken to be at the floor."""
-WEAK_REUSE = 64
-"""A product whose output tile is this narrow re-reads its other operand so often that it streams (skinny)."""
+from ridgepole import units
+from ridgepole.attribute.beside import Matched, Reference, match
+from ridgepole.attribute.causes import cause_of_transfer
+from ridgepole.attribute.experts import experts
+from ridgepole.attribute.inference import infer
+from ridgepole.attribute.ledger import KernelWork
+from ridgepole.attribute.names import MATRIX, named
+from ridgepole.attribute.shares import Piece, Share, pieces, shares
+from ridgepole.attribute.three_times import SLACK, fits_in_time, from_cache, times
+from ridgepole.machine.model import Machine
+from ridgepole.timeline.model import Span, Timeline
+from ridgepole.work.op import Cost
 
 
 def kernel_work(timeline: Timeline, machine: Machine | None, beside: Timeline | None = None) -> dict[int, KernelWork]:
-    """What every device span of `timeline` did, by its index. `beside`: a timeline of the same program with shapes."""
-    work = _from_ops(timeline, machine)
-    device = [i for i, span in enumerate(timeline.spans) if span.kind in DEVICE_KINDS]
-    unknown = [i for i in device if i not in work]
-    if unknown:
-        own = Matcher(known_kernels(timeline, work), "this trace")
-        other = Matcher([], "")
-        if beside is not None:
-            seen = known_kernels(beside, _from_ops(beside, machine)) or _from_launches(beside, machine)
-            other = Matcher(seen, PurePath(beside.target).name)
-        _match(timeline, machine, work, unknown, own, other)
-    for i in unknown:
-        if i not in work:
-            work[i] = _by_name(timeline.spans[i], machine, _reason(timeline, timeline.spans[i]))
-    return work
+    """By index in `timeline.spans`, what each device span did.
 
-
-def _from_ops(timeline: Timeline, machine: Machine | None) -> dict[int, KernelWork]:
-    """Spans whose work their own record or their op tells."""
-    work: dict[int, KernelWork] = {}
-    groups: dict[tuple[int, int], list[int]] = {}
-    for index, span in enumerate(timeline.spans):
-        if span.kind not in DEVICE_KINDS:
-            continue
-        if span.kind in ("copy", "set"):
-            work[index] = _transfer(span, machine)
-        elif span.kind == "collective":
-            work[index] = KernelWork("communication", "exposed-communication", "exact", reason="a collective")
-        else:
-            at = _provider(timeline, span)
-            if at is not None:
-                groups.setdefault((at[0], at[1] if at[1] >= 0 else -index - 1), []).append(index)
-    for (op_index, _), members in groups.items():
-        typed = _typed(timeline.ops[op_index], timeline, members)
-        if typed is not None:
-            _share(timeline, machine, *typed, members, work)
-    return work
-
-
-def _transfer(span: Span, machine: Machine | None) -> KernelWork:
-    size = span.info.nbytes if span.info is not None else None
-    # A copy inside the device reads and writes its memory; one from or to the host passes it once, over the link.
-    through = 0 if size is None else size * (2 if "dtod" in span.name.lower() else 1)
-    seconds = None
-    inside = any(word in span.name.lower() for word in ("dtod", "memset", "fill"))
-    if size is not None and machine is not None and inside:
-        seconds = min(through / machine.bandwidth, span.ns * 1e-9)
-    return KernelWork("transfer", "", "exact", 0, None if size is None else through, t_memory=seconds)
-
-
-def _provider(timeline: Timeline, span: Span) -> tuple[int, int] | None:
-    """The innermost op around the launch that has a cost of its own: (its op, its span or -1 where not known)."""
-    spans, ops = timeline.spans, timeline.ops
-    at = spans[span.launch].parent if span.launch is not None else None
-    fallback = None
-    while at is not None:
-        index = spans[at].op
-        if index is not None:
-            cost = ops[index].cost
-            if isinstance(cost, Cost) and cost.family != "view":
-                return index, at
-            if isinstance(cost, Unpriced) and cost.reason == NO_DTYPE and fallback is None:
-                fallback = index, at
-        at = spans[at].parent
-    if fallback is not None:
-        return fallback
-    if span.op is not None:
-        cost = ops[span.op].cost
-        if (isinstance(cost, Cost) and cost.family != "view") or (
-            isinstance(cost, Unpriced) and cost.reason == NO_DTYPE
-        ):
-            return span.op, -1
-    return None
-
-
-def _typed(op: Op, timeline: Timeline, members: Sequence[int]) -> tuple[Op, Quality] | None:
-    """The op with its cost; where only its dtype is missing, with the dtype that its kernels' names give."""
-    if isinstance(op.cost, Cost):
-        return op, "exact"
-    for index in sorted(members, key=lambda i: -timeline.spans[i].ns):
-        dtype = names.read(timeline.spans[index].name).dtype
-        if dtype:
-            call = retyped(op.call, "float32" if dtype == "tf32" else dtype)
-            cost = assess(call)
-            return (replace(op, call=call, cost=cost), "inferred") if isinstance(cost, Cost) else None
-    return None
-
-
-def _share(
-    timeline: Timeline,
-    machine: Machine | None,
-    op: Op,
-    quality: Quality,
-    members: Sequence[int],
-    work: dict[int, KernelWork],
-) -> None:
-    """Give an op's cost to its kernels: all of it to the kernels that do the arithmetic, by their time."""
-    spans, cost = timeline.spans, op.cost
-    assert isinstance(cost, Cost)
-    wanted = MAIN.get(cost.family)
-    if wanted is None or len(members) == 1:
-        main = list(members)
-    else:
-        kinds = {i: names.read(spans[i].name).kind for i in members}
-        main = next((found for kind in wanted if (found := [i for i in members if kinds[i] == kind])), [])
-        main = main or [max(members, key=lambda i: spans[i].ns)]
-    whole = sum(spans[i].ns for i in main) or 1
-    reason = "" if quality == "exact" else "its dtype is the one its kernel's name gives"
-    for index in main:
-        span = spans[index]
-        part = span.ns / whole if len(main) > 1 else 1.0
-        tf32 = cost.dtype == "float32" and cost.family in MAIN and _is_tf32(span.name)
-        dtype, unit = ("tf32", "tensor") if tf32 else (cost.dtype, cost.unit)
-        work[index] = _priced(
-            span,
-            round(cost.flops * part),
-            round(cost.bytes * part),
-            dtype,
-            unit,
-            machine,
-            quality,
-            reason,
-            timeline.kind,
-        )
-    for index in members:
-        if index not in work:
-            work[index] = _helper(spans[index], op, cost, machine)
-
-
-def _is_tf32(name: str) -> bool:
-    # nvjet kernels run on tensor cores only, so one that multiplies fp32 does it as TF32.
-    return names.read(name).dtype == "tf32" or name.startswith("nvjet")
-
-
-def _priced(
-    span: Span,
-    flops: int,
-    nbytes: int,
-    dtype: str,
-    unit: Unit,
-    machine: Machine | None,
-    quality: Quality,
-    reason: str,
-    kind: str = "measured",
-) -> KernelWork:
-    found = times(flops, nbytes, dtype, unit, machine, span.ns * 1e-9 if kind == "measured" else None)
-    said = "; ".join(part for part in (reason, found.reason) if part)
-    return KernelWork(
-        bucket=found.bucket,
-        cause=found.cause,
-        quality=quality,
-        flops=flops,
-        bytes=nbytes,
-        dtype=found.dtype,
-        unit=found.unit,
-        t_compute=found.t_compute,
-        t_memory=found.t_memory,
-        floor=found.floor,
-        reason=said,
-    )
-
-
-def _helper(span: Span, op: Op, cost: Cost, machine: Machine | None) -> KernelWork:
-    """A kernel beside the one that does the op's arithmetic: its bytes follow from what it is for."""
-    kind = names.read(span.name).kind
-    low = span.name.lower()
-    tensors = op.call.tensors
-    if kind == "layout" and tensors:
-        moved = cost.written if "nhwctonchw" in low or "nhwc2nchw" in low else max(t.nbytes for t in tensors[:2])
-        return _priced(span, 0, 2 * moved, cost.dtype, "vector", machine, "inferred", "re-lays a tensor of its op")
-    if kind == "join":
-        size = dtypes.itemsize("float32")
-        count = (
-            cost.detail.batch * cost.detail.m * cost.detail.n if isinstance(cost.detail, Gemm) else cost.written // 2
-        )
-        return _priced(
-            span,
-            count,
-            count * size + cost.written,
-            cost.dtype,
-            "vector",
-            machine,
-            "inferred",
-            "adds at least one partial result",
-        )
-    found = _by_name(span, machine, f"a kernel beside {op.operator}'s main one")
-    if found.bytes is None and found.bucket == "memory" and tensors:
-        # Whatever it prepares, it reads or writes one of the op's tensors: the smallest is a bound from below.
-        least = min(t.nbytes for t in tensors)
-        return replace(found, bytes=least, reason=f"{found.reason}; at least its op's smallest tensor")
-    return found
-
-
-def _match(
-    timeline: Timeline,
-    machine: Machine | None,
-    work: dict[int, KernelWork],
-    unknown: Sequence[int],
-    own: Matcher,
-    other: Matcher,
-) -> None:
-    """Give unknown kernels the work of known ones that they match."""
+    `beside` is a timeline of the same program that has what this one lacks: the ops around kernels of a graph.
+    """
     spans = timeline.spans
-    kernels = [i for i in unknown if spans[i].kind == "kernel"]
-    aligned = other.align([spans[i] for i in kernels]) if other else {}
-    for position, index in enumerate(kernels):
-        found = own.find(spans[index]) or other.find(spans[index], aligned.get(position))
-        if found is not None:
-            seen, how = found
-            unit: Unit = "tensor" if seen.unit == "tensor" else "vector"
-            work[index] = _priced(
-                spans[index], seen.flops or 0, seen.bytes or 0, seen.dtype, unit, machine, "inferred", how
-            )
+    devices = [i for i, lane in enumerate(timeline.lanes) if lane.kind == "gpu"]
+    kernels = pieces(timeline, (i for i, span in enumerate(spans) if span.kind == "kernel"))
+    kernels += _working_ops(timeline, set(devices))
+    known = shares(timeline, kernels)
+    known.update(experts([piece for piece in kernels if piece.span not in known]))
+    missing = [piece for piece in kernels if piece.span not in known]
+    matched: dict[int, Matched] = {}
+    if missing:
+        references = [Reference("this trace", tuple(kernels), known)] if known else []
+        if beside is not None:
+            references.append(reference(beside))
+        unclaimed = [piece for piece in missing if piece.op is None or beside is not None]
+        matched = match(unclaimed, kernels, references)
+        found = experts([_as_matched(piece, matched) for piece in missing])
+        known |= {i: replace(s, reason=f"{matched[i].reason}; {s.reason}") for i, s in found.items() if i in matched}
+    result: dict[int, KernelWork] = {}
+    for piece in kernels:
+        share = known.get(piece.span)
+        twin = matched.get(piece.span)
+        if share is None and twin is not None:
+            share = twin.share
+        result[piece.span] = _work(_as_matched(piece, matched), share, machine)
+    for i, span in enumerate(spans):
+        if span.kind in ("copy", "set"):
+            result[i] = _transfer(timeline, span, machine)
+        elif span.kind == "collective":
+            result[i] = _collective(timeline, i)
+    return result
 
 
-def _from_launches(timeline: Timeline, machine: Machine | None) -> list[Known]:
-    """Kernels of a capture: launches that name a kernel and its grid, inside ops with shapes, but ran nothing yet."""
-    found: list[Known] = []
-    groups: dict[tuple[int, int], list[Span]] = {}
-    for span in timeline.spans:
-        if span.kind != "launch" or span.info is None or not span.info.kernel:
-            continue
-        at = _provider(timeline, replace(span, launch=None, op=span.op))
-        parent = span.parent
-        while at is None and parent is not None:
-            index = timeline.spans[parent].op
-            if index is not None and isinstance(timeline.ops[index].cost, Cost):
-                at = index, parent
-            parent = timeline.spans[parent].parent
-        if at is not None:
-            groups.setdefault(at, []).append(span)
-    for (op_index, _), launches in groups.items():
-        op = timeline.ops[op_index]
-        if not isinstance(op.cost, Cost) or op.cost.family == "view":
-            continue
-        main = _main_launch(launches, op.cost)
-        info = main.info
-        assert info is not None
-        done = _priced(
-            replace(main, end=main.start),
-            op.cost.flops,
-            op.cost.bytes,
-            op.cost.dtype,
-            op.cost.unit,
-            machine,
-            "exact",
-            "",
-            "priced",
-        )
-        found.append(Known(key(info.kernel, info), done, 0, op.operator))
-    return found
+def reference(timeline: Timeline) -> Reference:
+    """A timeline to match against: its kernels, and the kernels that its launch calls name where it has no others."""
+    spans = timeline.spans
+    launched = {span.launch for span in spans if span.kind == "kernel"}
+    indices = [
+        i
+        for i, span in enumerate(spans)
+        if span.kind == "kernel"
+        or (span.kind == "launch" and span.info is not None and span.info.kernel and i not in launched)
+    ]
+    kernels = pieces(timeline, indices)
+    known = shares(timeline, kernels)
+    known.update(experts([piece for piece in kernels if piece.span not in known]))
+    return Reference(timeline.target, tuple(kernels), known)
 
 
-def _main_launch(launches: Sequence[Span], cost: Cost) -> Span:
-    wanted: Iterable[names.Kind] = MAIN.get(cost.family, ())
-    for kind in wanted:
-        for span in launches:
-            if span.info is not None and names.read(span.info.kernel).kind == kind:
-                return span
-    return launches[0]
+def _working_ops(timeline: Timeline, devices: set[int]) -> list[Piece]:
+    """Where the CPU is the machine and no stream of it is given: the op spans that call no other op."""
+    if any(timeline.lanes[i].device == "cpu" for i in devices):
+        return []
+    if not any(info.id == "cpu" for info in timeline.devices):
+        return []
+    callers = {span.parent for span in timeline.spans if span.kind == "op"}
+    return pieces(timeline, (i for i, s in enumerate(timeline.spans) if s.kind == "op" and i not in callers))
 
 
-def _reason(timeline: Timeline, span: Span) -> str:
-    """Why the op does not tell what a kernel did."""
-    if span.graph:
-        return "inside a graph: no op is recorded"
-    if span.op is None:
-        return "no op is recorded"
-    cost = timeline.ops[span.op].cost
-    return (
-        cost.reason
-        if isinstance(cost, Unpriced)
-        else f"{base_name(timeline.ops[span.op].operator)} moves nothing itself"
+def _as_matched(piece: Piece, matched: Mapping[int, Matched]) -> Piece:
+    """`piece` with the grid and op of the kernel it was matched to, where it has none of its own."""
+    twin = matched.get(piece.span)
+    if twin is None:
+        return piece
+    return replace(
+        piece, grid=piece.grid or twin.piece.grid, block=piece.block or twin.piece.block, op=piece.op or twin.piece.op
     )
 
 
-def _by_name(span: Span, machine: Machine | None, why: str) -> KernelWork:
-    """Inference from the name and grid alone."""
-    if span.kind == "collective":
-        return KernelWork("communication", "exposed-communication", "exact")
-    named = names.read(span.name)
-    floor = machine.overheads.floor.value if machine is not None else None
-    if named.kind == "unknown":
-        return KernelWork("unknown", "unknown", "unknown", reason=why)
-    said = f"{why}; its name says {named.kind}"
-    size = names.elementwise_bytes(span.name, span.info)
-    if size is not None and machine is not None and size / machine.bandwidth <= span.ns * 1e-9:
-        return _priced(
-            span, 0, size, named.dtype or "float32", "vector", machine, "inferred", f"{said}, its grid its size"
-        )
-    if floor is not None and span.ns * 1e-9 < SHORT * floor:
-        return KernelWork(
-            "overhead", "kernel-floor", "inferred", floor=floor, reason=f"{said}; as short as an empty kernel"
-        )
-    if named.kind in names.STREAMING:
-        return KernelWork("memory", "memory", "inferred", dtype=named.dtype, floor=floor, reason=said)
-    if named.kind in ("matmul", "conv"):
-        return _product(span, named, machine, said)
-    if named.kind == "moe":
-        return KernelWork("memory", "memory", "inferred", dtype=named.dtype, floor=floor, reason=said)
-    if named.kind == "attention" and _is_decode(span.name):
-        return KernelWork(
-            "memory", "memory", "inferred", dtype=named.dtype, floor=floor, reason=f"{said} over a paged cache"
-        )
+def _work(piece: Piece, share: Share | None, machine: Machine | None) -> KernelWork:
+    if share is not None:
+        return _priced(piece, share, machine)
+    found = infer(piece, machine)
+    bandwidth = machine.bandwidth if machine is not None and machine.peaks else None
     return KernelWork(
-        "unknown", "unknown", "unknown", reason=f"{said}, but not whether its keys or its products bound it"
+        found.bucket,
+        found.cause,
+        "unknown" if found.bucket == "unknown" else "inferred",
+        flops=found.flops,
+        bytes=found.bytes,
+        dtype=found.dtype,
+        t_memory=found.bytes / bandwidth if found.bytes is not None and bandwidth else None,
+        floor=None if machine is None else machine.overheads.floor.value,
+        reason=found.reason,
     )
 
 
-def _is_decode(name: str) -> bool:
-    return any(word in name.lower() for word in ("paged", "decode", "splitkv", "split_kv", "_3d", "_2d"))
+def _priced(piece: Piece, share: Share, machine: Machine | None) -> KernelWork:
+    reasons = [share.reason] if share.reason else []
+    if machine is not None and machine.peaks and piece.ns:
+        if share.bytes is not None and not fits_in_time(share.bytes, piece.ns, machine):
+            said = f"{units.nbytes(share.bytes)} by its op's shapes cannot move in {units.nanoseconds(piece.ns)}"
+            found = _work(piece, None, machine)
+            return replace(found, reason=f"{said}: not this kernel's; {found.reason}")
+        share, note = _plausible(piece, share, machine)
+        reasons += [note] if note else []
+        if share.bytes is not None and from_cache(share.bytes, piece.ns, machine):
+            reasons.append("part of its bytes came from a cache: it is faster than device memory")
+    result = times(share.flops, share.bytes, share.dtype, share.unit, machine)
+    if result.reason:
+        reasons.append(result.reason)
+    return KernelWork(
+        result.bucket,
+        result.cause,
+        share.quality,
+        flops=share.flops,
+        bytes=share.bytes,
+        dtype=share.dtype,
+        unit=share.unit,
+        t_compute=result.t_compute,
+        t_memory=result.t_memory,
+        floor=result.floor,
+        reason="; ".join(reasons),
+    )
 
 
-def _product(span: Span, named: names.Named, machine: Machine | None, said: str) -> KernelWork:
-    """A matrix product or convolution of unknown size: how often its output tile reuses what it reads."""
-    floor = machine.overheads.floor.value if machine is not None else None
-    if "gemv" in span.name.lower():
-        return KernelWork(
-            "memory", "memory", "inferred", dtype=named.dtype, floor=floor, reason=f"{said}, matrix x vector"
-        )
-    if named.tile is None:
-        return KernelWork("unknown", "unknown", "unknown", reason=f"{said}, but not of what size")
-    rows, columns = named.tile
-    narrow = min(rows, columns)
-    blocks = _blocks(span)
-    if narrow < WEAK_REUSE:
-        return KernelWork(
-            "memory",
-            "memory",
-            "inferred",
-            dtype=named.dtype,
-            floor=floor,
-            reason=f"{said}; a {rows}x{columns} tile reuses little",
-        )
-    sms = machine.limits.sms.value if machine is not None else None
-    if blocks is None or sms is None or blocks >= sms / 2:
-        return KernelWork(
-            "compute",
-            "compute",
-            "inferred",
-            dtype=named.dtype,
-            floor=floor,
-            reason=f"{said}; a {rows}x{columns} tile reuses much",
-        )
-    return KernelWork("unknown", "unknown", "unknown", reason=f"{said}, too few blocks to say what bound it")
+def _plausible(piece: Piece, share: Share, machine: Machine) -> tuple[Share, str]:
+    """`share`, with the unit that its speed shows: fp32 faster than the vector units ran on the matrix units."""
+    rate = machine.rate(share.unit, share.dtype)
+    if share.flops is None or rate is None or not piece.ns:
+        return share, ""
+    if share.flops <= rate.value * piece.ns * 1e-9 * SLACK:
+        return share, ""
+    tf32 = machine.peak("tensor", "tf32")
+    if share.family in MATRIX and share.dtype == "float32" and share.unit == "vector" and tf32 is not None:
+        return replace(
+            share, unit="tensor", dtype="tf32", quality="inferred"
+        ), "faster than fp32 can be: taken for TF32"
+    return share, "faster than its FLOPs allow at the peak rate: fewer were done (a fast algorithm, skipped blocks)"
 
 
-def _blocks(span: Span) -> int | None:
-    if span.info is None or span.info.grid is None:
-        return None
-    x, y, z = span.info.grid
-    return x * y * z
+def _transfer(timeline: Timeline, span: Span, machine: Machine | None) -> KernelWork:
+    """Bytes of a copy or set: as recorded, else of the op that asked for it."""
+    nbytes = span.info.nbytes if span.info is not None else None
+    inside = "dtod" in span.name.lower() or "device to device" in span.name.lower()
+    quality = "exact"
+    reason = ""
+    if nbytes is not None:
+        nbytes = 2 * nbytes if inside else nbytes
+    elif span.op is not None and span.kind == "copy":
+        cost = timeline.ops[span.op].cost
+        if isinstance(cost, Cost) and cost.family in ("copy", "transpose"):
+            nbytes = cost.bytes if inside else cost.written
+            reason = "bytes by the op's shapes"
+    if nbytes is None:
+        quality, reason = "unknown", "bytes not recorded"
+    through = span.kind == "set" or inside
+    t_memory = nbytes / machine.bandwidth if nbytes is not None and machine is not None and through else None
+    return KernelWork(
+        "transfer",
+        cause_of_transfer(span.kind, span.name),
+        "exact" if quality == "exact" else "unknown",
+        flops=0,
+        bytes=nbytes,
+        t_memory=t_memory,
+        floor=None if machine is None else machine.overheads.floor.value,
+        reason=reason,
+    )
+
+
+def _collective(timeline: Timeline, index: int) -> KernelWork:
+    """Communication, with the message's bytes where its op, or the op around that, records them."""
+    found: Sequence[Piece] = pieces(timeline, [index])
+    share = shares(timeline, found).get(index)
+    if share is None or share.family != "collective":
+        reason = "message size not recorded"
+        return KernelWork("communication", "exposed-communication", "exact", reason=reason)
+    return KernelWork(
+        "communication", "exposed-communication", share.quality, flops=share.flops, bytes=share.bytes, dtype=share.dtype
+    )
+
+
+def family(name: str) -> str:
+    """The family of a kernel by its name ("" where it says nothing)."""
+    found = named(name).family
+    return "" if found == "other" else found
