@@ -128,10 +128,8 @@ def rms_norm(plain: Callable[..., Any], recorder: Recorder) -> Callable[..., Any
             x, weight, scale = ctx.saved_tensors
             needs = ctx.needs_input_grad[:2]
             with recorder.silence():
-                grads = [
-                    torch.empty_like(t) if t is not None and n else None
-                    for t, n in zip((x, weight), needs, strict=True)
-                ]
+                pairs = zip((x, weight), needs, strict=True)
+                grads = [torch.empty_like(t) if t is not None and needed else None for t, needed in pairs]
             args = (grad, x, ctx.shape, scale, weight, tuple(needs))
             recorder.write("aten::_fused_rms_norm_backward", args, [g for g in grads if g is not None])
             return (*grads, None, None)

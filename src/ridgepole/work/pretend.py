@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -83,12 +84,9 @@ def _answers(recorder: Recorder, note: Notes) -> dict[Any, Callable[..., Any]]:
         host = to_cpu(tensor.detach())
         note("assumed: arrays taken from tensors hold ones")
         name = str(host.dtype).removeprefix("torch.")
-        one = numpy.ones((), dtype=name if hasattr(numpy, name) else "float32")
-        return (
-            numpy.broadcast_to(one, tuple(host.shape)).copy()
-            if host.numel() <= COPIED
-            else numpy.broadcast_to(one, tuple(host.shape))
-        )
+        one: Any = numpy.ones((), dtype=name if hasattr(numpy, name) else "float32")
+        spread = numpy.broadcast_to(one, tuple(host.shape))
+        return spread.copy() if host.numel() <= COPIED else spread
 
     def tolist(tensor: Any) -> Any:
         to_cpu(tensor.detach())
@@ -189,6 +187,17 @@ def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def libraries() -> Iterator[None]:
+    """Within: model libraries treat fake tensors as they do real ones."""
+    utilities = sys.modules.get("transformers.utils.import_utils")
+    if utilities is None or not hasattr(utilities, "is_fake_tensor"):
+        yield
+        return
+    with _replaced(utilities, "is_fake_tensor", _always(False)):
+        yield
+
+
+@contextlib.contextmanager
 def _no_fast_path() -> Iterator[None]:
     """Transformer layers as the separate ops that they are in training: their inference path has no fake kernel."""
     before = torch.backends.mha.get_fastpath_enabled()
@@ -202,7 +211,6 @@ def _no_fast_path() -> Iterator[None]:
 @contextlib.contextmanager
 def _uncompiled(note: Notes) -> Iterator[None]:
     """`torch.compile` gives back what it is given; functions compiled earlier run as they were written."""
-    import sys
 
     def compile(model: Any = None, **kwargs: Any) -> Any:
         note("torch.compile is left out here: price the compiled program with --mode compiled")
@@ -237,7 +245,8 @@ def _patches(recorder: Recorder, note: Notes, mode: Pretend) -> list[tuple[Any, 
     constants: dict[str, Any] = {
         "is_available": True, "device_count": 1, "current_device": 0, "is_initialized": True, "is_bf16_supported": True,
         "get_device_name": "GPU", "get_device_capability": (9, 0), "get_device_properties": properties,
-        "is_current_stream_capturing": False, "memory_summary": "", "memory_stats": {}, "mem_get_info": (MEMORY, MEMORY),
+        "is_current_stream_capturing": False, "memory_summary": "", "memory_stats": {},
+        "mem_get_info": (MEMORY, MEMORY),
     }  # fmt: skip
     silent = (
         "set_device init _lazy_init empty_cache ipc_collect reset_peak_memory_stats reset_max_memory_allocated "

@@ -24,7 +24,7 @@ class Reals:
 
     def fake(self, tensor: Any) -> Any:
         """The fake tensor that stands for `tensor`; a fake one as it is."""
-        if isinstance(tensor, FakeTensor):
+        if self.has(tensor):
             return tensor
         known = self._pairs.get(id(tensor))
         if known is not None:
@@ -36,8 +36,13 @@ class Reals:
         self._memory.was_there(fake)
         return fake
 
+    def has(self, tensor: Any) -> bool:
+        """Whether `tensor` is a fake one of this capture; one left by another counts as real."""
+        return isinstance(tensor, FakeTensor) and tensor.fake_mode is self._mode
+
     def _make(self, tensor: Any) -> Any:
-        if tensor.dim() == 0 and tensor.device.type == "cpu" and not tensor.requires_grad:
+        plain = type(tensor) is torch.Tensor and tensor.device.type == "cpu" and not tensor.requires_grad
+        if plain and tensor.dim() == 0:
             return self._mode.fake_tensor_converter.from_real_tensor(self._mode, tensor, make_constant=True)
         # Without the modes above the fake one: nothing of this is the program's.
         with torch.utils._python_dispatch._disable_current_modes(), torch._C.DisableTorchFunction(), self._mode:
@@ -56,7 +61,7 @@ class Reals:
             for module in {id(m): m for root in modules for m in root.modules()}.values():
                 for held in (module._parameters, module._buffers):
                     for name, tensor in held.items():
-                        if tensor is not None and not isinstance(tensor, FakeTensor):
+                        if tensor is not None and not self.has(tensor):
                             undo.append(_put(held, name, tensor))
                             held[name] = self._with_grad(tensor)
             for optimizer in optimizers:

@@ -115,7 +115,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def _faked(self, arg: Any) -> Any:
         if isinstance(arg, torch.Tensor):
-            return arg if isinstance(arg, FakeTensor) else self._lift(arg)
+            return self._lift(arg)
         if isinstance(arg, (list, tuple)):
             return [self._faked(a) for a in arg]
         return arg

@@ -64,7 +64,7 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
     @contextlib.contextmanager
     def recording(self, fn: Any, *brought: Any) -> Iterator[None]:
         """Within: ops are the program's."""
-        with self._reals.swapped(*found_in(fn, *brought)):
+        with self._reals.swapped(*found_in(fn, *brought)), pretend.libraries():
             self.memory.restart()
             self.recorder.recording = True
             try:
