@@ -245,7 +245,7 @@ def priced(price: Price, run: Run, cost_per_hour: float | None = None) -> Priced
                 g.spread.wave,
                 g.spread.waves,
             )
-            for g in price.geometry
+            for g in sorted(price.geometry, key=lambda g: -g.count * g.spread.elements)
         ),
         ops=tuple(_op_price(row) for row in price.ops),
         unpriced=tuple(UnpricedOp(u.operator, u.count, u.why, u.count / (launches + u.count)) for u in price.unpriced),

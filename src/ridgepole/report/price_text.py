@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ridgepole import units
 from ridgepole.report import words
+from ridgepole.report.table import fitted
 from ridgepole.report.text import COLOR
 from ridgepole.session import Priced, PriceRun, Run
 
@@ -34,12 +34,10 @@ def render(run: PriceRun, *, width: int = 100, top: int = 8, number: int | None 
 
 
 def _side_by_side(prices: tuple[Priced, ...]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in ("machine", "mode", "price", "range", "GPU", "launch", "travel", "math", "of it"):
-        table.add_column(name, justify="left" if name in ("machine", "mode", "of it") else "right")
+    rows = []
     for p in prices:
         bucket = max(p.buckets, key=lambda b: p.buckets[b], default="")
-        table.add_row(
+        said = [
             p.machine,
             p.mode,
             units.seconds(p.seconds),
@@ -48,9 +46,11 @@ def _side_by_side(prices: tuple[Priced, ...]) -> Table:
             units.seconds(p.launch_seconds),
             units.seconds(p.travel_seconds),
             units.seconds(p.math_seconds),
-            f"mostly {bucket}",
-        )
-    return table
+            bucket,
+        ]
+        rows.append([Text(one) for one in said])
+    names = ("machine", "mode", "price", "range", "GPU", "launch", "travel", "math", "mostly")
+    return fitted(names, rows, left=("mode", "mostly"), giving=("machine",))
 
 
 def _one(p: Priced, predicted: Run, top: int) -> Iterable[Text | Table]:
@@ -58,7 +58,7 @@ def _one(p: Priced, predicted: Run, top: int) -> Iterable[Text | Table]:
     yield Text(f"{p.machine} · {p.mode}", style="bold")
     yield Text(
         f"  launch    {p.launches:,} kernel{'s' if p.launches != 1 else ''} x {units.seconds(p.launch_cost)} "
-        f"on the CPU = {units.seconds(p.launch_seconds)}   {p.sources.get('launch', '')}"
+        f"on the CPU = {units.seconds(p.launch_seconds)}   {p.sources.get('launch', '').split(':')[0]}"
     )
     for g in p.geometry[:3]:
         yield Text(
@@ -102,18 +102,20 @@ def _one(p: Priced, predicted: Run, top: int) -> Iterable[Text | Table]:
 
 
 def _ops(p: Priced, top: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("op", no_wrap=True, overflow="ellipsis")
-    for name in ("calls", "time", "FLOP/B"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("limit", no_wrap=True)
-    table.add_column("where", no_wrap=True, overflow="ellipsis")
     ordered = sorted(p.ops, key=lambda o: -o.seconds)
-    for o in ordered[:top]:
-        intensity = f"{o.flops / o.bytes:.3g}" if o.bytes else "-"
-        table.add_row(Text(o.op), f"{o.count:,}", units.seconds(o.seconds), intensity, Text(o.limit), Text(o.where))
+    rows = [
+        [
+            Text(o.op),
+            Text(f"{o.count:,}"),
+            Text(units.seconds(o.seconds)),
+            Text(f"{o.flops / o.bytes:.3g}" if o.bytes else "-"),
+            Text(o.limit),
+            Text(o.where),
+        ]
+        for o in ordered[:top]
+    ]
     if len(ordered) > top:
-        table.add_row(
-            f"{len(ordered) - top} more", "", units.seconds(sum(o.seconds for o in ordered[top:])), "", "", ""
-        )
-    return table
+        rest = sum(o.seconds for o in ordered[top:])
+        rows.append([Text(f"{len(ordered) - top} more"), Text(), Text(units.seconds(rest)), Text(), Text(), Text()])
+    names = ("op", "calls", "time", "FLOP/B", "limit", "where")
+    return fitted(names, rows, left=("limit",), giving=("op", "where"))

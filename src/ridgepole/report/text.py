@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,6 +14,7 @@ from ridgepole.attribute.causes import CAUSES
 from ridgepole.attribute.ledger import Bucket, DeviceLedger, OpRow
 from ridgepole.explain.finding import Finding
 from ridgepole.report import words
+from ridgepole.report.table import cut, fitted
 from ridgepole.session import Run
 
 COLOR: dict[Bucket, str] = {
@@ -68,7 +68,7 @@ def _ledger(run: Run, width: int) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
-    table.add_column(overflow="ellipsis", no_wrap=True)
+    table.add_column()
     cells = max(10, min(36, width - 72))
     window = run.window_ns or 1
     for bucket, ns in words.shown_buckets(run.busiest):
@@ -78,7 +78,7 @@ def _ledger(run: Run, width: int) -> Table:
             Text(words.bar(share, cells).ljust(cells), style=COLOR[bucket]),
             units.percent(share),
             units.nanoseconds(ns),
-            Text(words.MEANING[bucket], style="dim"),
+            cut(Text(words.MEANING[bucket], style="dim")),
         )
         _causes(table, run, bucket, window)
     return table
@@ -96,7 +96,7 @@ def _causes(table: Table, run: Run, bucket: Bucket, window: int) -> None:
             Text(f"  {entry.cause}", style=COLOR[bucket]),
             units.percent(entry.ns / window),
             units.nanoseconds(entry.ns),
-            Text(CAUSES.get(entry.cause, ""), style="dim"),
+            cut(Text(CAUSES.get(entry.cause, ""), style="dim")),
         )
 
 
@@ -123,24 +123,9 @@ def _ops(device: DeviceLedger, top: int, width: int) -> Table:
         rest = [Text(f"{len(ordered) - top} more", style="dim"), Text(), Text(units.nanoseconds(left))]
         cells.append([*rest, Text(units.percent(left / busy))])
     names = ["op", "calls", "time", "share", "bucket", "FLOP/B", *(["FLOP/s", "B/s"] if wide else []), "of roof"]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
-    for index, name in enumerate(names):
-        need = max([len(name), *(len(row[index]) for row in cells if index < len(row))])
-        # Figures keep their width; the op's name and place give way.
-        least = min(need, 24) if index == 0 else need
-        table.add_column(
-            name,
-            justify="left" if name in ("op", "bucket") else "right",
-            no_wrap=True,
-            overflow="ellipsis",
-            min_width=least,
-            max_width=max(24, width // 3) if index == 0 else None,
-        )
     if wide:
-        table.add_column("where", overflow="ellipsis", no_wrap=True)
-    for row in cells:
-        table.add_row(*row)
-    return table
+        names.append("where")
+    return fitted(names, cells, left=("bucket",), giving=("op", "where"))
 
 
 def _op_cells(row: OpRow, busy: int, wide: bool) -> list[Text]:
