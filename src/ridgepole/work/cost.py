@@ -9,6 +9,7 @@ not find it asks for with `need`, which makes the call Unpriced with the reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -27,9 +28,17 @@ formula: Registry[Formula] = Registry("formula", "ridgepole.work.formulas")
 TENSOR_DTYPES = frozenset({"float16", "bfloat16", "int8", "uint8"})
 """Dtypes whose matrix products run on the tensor units; so do all float8 and float4. fp32 does only as TF32."""
 
+SCALAR_TYPES = {
+    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 8: "complex32",
+    9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16", 23: "float8_e5m2", 24: "float8_e4m3fn",
+}  # fmt: skip
+"""c10::ScalarType numbers, as traces record a dtype argument."""
 
 NO_DTYPE = "dtype not recorded"
 """The reason of a call that lacks nothing but its tensors' dtype."""
+
+
+_GENERATED = re.compile(r"triton_[a-z]{3}(?=_)")
 
 
 class NotRecorded(Exception):
@@ -39,7 +48,7 @@ class NotRecorded(Exception):
 @lru_cache(maxsize=65536)
 def assess(call: Call) -> Cost | Unpriced:
     """The cost of `call`, or why it has none. Never raises."""
-    found = formula.find(call.operator) or formula.find(base_name(call.operator))
+    found = formula.find(call.operator) or formula.find(base_name(call.operator)) or _of_kind(call.operator)
     if found is None:
         return Unpriced(f"no formula for {call.operator}")
     try:
@@ -49,6 +58,12 @@ def assess(call: Call) -> Cost | Unpriced:
     except Exception as error:
         # Arguments come from other people's files: an odd one leaves this op without a price, not the run.
         return Unpriced(f"arguments of {call.operator} not understood ({type(error).__name__})")
+
+
+def _of_kind(operator: str) -> Formula | None:
+    """The formula of kernels that a compiler names as it goes ("triton_poi_fused_mul_silu_2" is a "triton_poi")."""
+    kind = _GENERATED.match(operator)
+    return formula.find(kind[0]) if kind else None
 
 
 def base_name(operator: str) -> str:
@@ -133,8 +148,10 @@ def broadcast(shapes: Iterable[Sequence[int]]) -> tuple[int, ...]:
     return tuple(reversed(result))
 
 
-_RANK = ("bool", "uint8", "int8", "int16", "int32", "int64", "float8_e4m3fn", "float16", "bfloat16", "float32")
-_RANK += ("float64", "complex64", "complex128")
+_RANK = (
+    "bool", "uint8", "int8", "int16", "int32", "int64", "float8_e4m3fn", "float16", "bfloat16", "float32", "float64",
+    "complex64", "complex128",
+)  # fmt: skip
 
 
 def promote(tensors: Sequence[Tensor]) -> str:

@@ -149,6 +149,8 @@ class Cost:
     family: Family
     kernels: int = 1
     detail: Detail = None
+    assumed: str = ""
+    """What the figures rest on besides the arguments; "" where they follow from these alone."""
 
     @property
     def bytes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ridgepole.work.cost import formula, matrix_unit, need
+from ridgepole.work.cost import NotRecorded, formula, matrix_unit, need
 from ridgepole.work.op import Attention, Call, Cost, Tensor
 
 BACKWARD = 2.5
@@ -62,6 +62,27 @@ def _flag(call: Call, index: int) -> bool:
     return call.value(index, False) is True
 
 
+def _unpacked(call: Call, q: Tensor, k: Tensor, v: Tensor, at: int) -> tuple[Tensor, Tensor, Tensor]:
+    """q, k, v as a batch of sequences, where they are packed: their bounds are at `at`, the longest two after those.
+
+    Only sequences of one length can be told apart by their shapes.
+    """
+    bounds = call.tensor(at)
+    if bounds is None:
+        return q, k, v
+    batch = bounds.numel - 1
+    longest = [call.value(at + 2), call.value(at + 3)]
+    total = [t.shape[-3] for t in (q, k)]
+    for tokens, length in zip(total, longest, strict=True):
+        if not isinstance(length, int) or batch < 1 or batch * length != tokens:
+            raise NotRecorded("lengths of the packed sequences not recorded")
+    return (
+        Tensor((batch, total[0] // batch, *q.shape[-2:]), q.dtype),
+        Tensor((batch, total[1] // batch, *k.shape[-2:]), k.dtype),
+        Tensor((batch, total[1] // batch, *v.shape[-2:]), v.dtype),
+    )
+
+
 @formula(
     "aten::_scaled_dot_product_flash_attention",
     "aten::_scaled_dot_product_flash_attention_for_cpu",
@@ -83,13 +104,15 @@ def sdpa(call: Call) -> Cost:
 
 @formula("aten::_flash_attention_forward")
 def flash_forward(call: Call) -> Cost:
-    return _cost(call, need(call, 0), need(call, 1), need(call, 2), _flag(call, 8), None, True)
+    q, k, v = _unpacked(call, need(call, 0), need(call, 1), need(call, 2), 3)
+    return _cost(call, q, k, v, _flag(call, 8), None, True)
 
 
 @formula("aten::_efficient_attention_forward")
 def efficient_forward(call: Call) -> Cost:
     causal = call.value(9, 0) in (1, 2)
-    return _cost(call, need(call, 0), need(call, 1), need(call, 2), causal, call.tensor(3), True)
+    q, k, v = _unpacked(call, need(call, 0), need(call, 1), need(call, 2), 4)
+    return _cost(call, q, k, v, causal, call.tensor(3), True)
 
 
 @formula("aten::_cudnn_attention_forward")
@@ -104,17 +127,47 @@ _CAUSAL_AT = {
     "aten::_scaled_dot_product_efficient_attention_backward": (11, False),
     "aten::_scaled_dot_product_cudnn_attention_backward": (14, False),
     "aten::_flash_attention_backward": (11, True),
-    "aten::_efficient_attention_backward": (13, True),
+    "aten::_efficient_attention_backward": (14, True),
 }
 """Where is_causal is among the arguments (native_functions.yaml), and whether heads come after the sequence."""
+_PACKED_AT = {"aten::_flash_attention_backward": 6, "aten::_efficient_attention_backward": 6}
+"""Where their sequences' bounds are, if several are packed into one batch."""
 
 
 @formula(*_CAUSAL_AT)
 def backward(call: Call) -> Cost:
     at, heads_last = _CAUSAL_AT[call.operator]
     q, k, v = need(call, 1), need(call, 2), need(call, 3)
+    if call.operator in _PACKED_AT:
+        q, k, v = _unpacked(call, q, k, v, _PACKED_AT[call.operator])
     causal = call.value(at, False) in (True, 1, 2)
     return _backward(_cost(call, q, k, v, causal, None, heads_last), q, k, v)
+
+
+@formula("flash_attn::_flash_attn_backward")
+def flash_attn_backward(call: Call) -> Cost:
+    """(gradient, q, k, v, out, row sums, dq, dk, dv, dropout, scale, causal, ...)"""
+    q, k, v = need(call, 1), need(call, 2), need(call, 3)
+    return _backward(_cost(call, q, k, v, _flag(call, 11), None, True), q, k, v)
+
+
+_PAGED = "lengths of the cached sequences not recorded"
+
+
+@formula(
+    "vllm::unified_attention_with_output",
+    "vllm::unified_attention",
+    "vllm::unified_mla_attention_with_output",
+    "vllm::unified_mla_attention",
+    "sglang::unified_attention_with_output",
+    "flash_attn::_flash_attn_varlen_forward",
+    "flash_attn::_flash_attn_varlen_backward",
+    "_vllm_fa2_C::varlen_fwd",
+    "_vllm_fa3_C::fwd",
+)
+def paged(call: Call) -> Cost:
+    """Over a paged cache or packed sequences: how many keys each query meets is in no argument's shape."""
+    raise NotRecorded(_PAGED)
 
 
 @formula("flex_attention", "higher_order::flex_attention", "flash_attn::_flash_attn_forward")

@@ -8,20 +8,27 @@ from ridgepole.work.cost import NotRecorded, formula, ints, matrix_unit, need, w
 from ridgepole.work.formulas.matmul import alignment
 from ridgepole.work.op import Call, Cost, Gemm, Tensor
 
+Window = tuple[tuple[int, ...] | None, tuple[int, ...] | None, tuple[int, ...] | None]
+"""Stride, padding and dilation; None where they were not recorded."""
 
-def _spread(values: tuple[int, ...] | None, dims: int, default: int) -> tuple[int, ...]:
+
+def _spread(values: tuple[int, ...] | None, dims: int) -> tuple[int, ...]:
     if not values:
-        return (default,) * dims
+        raise NotRecorded("stride, padding and dilation not recorded")
     return values * dims if len(values) == 1 else values
 
 
-def _out_size(
-    x: Tensor, w: Tensor, stride: tuple[int, ...], pad: tuple[int, ...], dilation: tuple[int, ...]
-) -> tuple[int, ...]:
-    return tuple(
-        (n + 2 * p - d * (k - 1) - 1) // s + 1
-        for n, k, s, p, d in zip(x.shape[2:], w.shape[2:], stride, pad, dilation, strict=True)
-    )
+def _out_size(call: Call, x: Tensor, w: Tensor, window: Window, added: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The result's size as recorded, else by the window's arithmetic; `added`: a transposed one's output padding."""
+    if call.outputs:
+        return call.outputs[0].shape[2:] if len(call.outputs[0].shape) == len(w.shape) else call.outputs[0].shape[1:]
+    dims = len(w.shape) - 2
+    stride, pad, dilation = (_spread(values, dims) for values in window)
+    pairs = zip(x.shape[2:], w.shape[2:], stride, pad, dilation, strict=True)
+    if added is None:
+        return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in pairs)
+    extra = _spread(added or (0,), dims)
+    return tuple((n - 1) * s - 2 * p + d * (k - 1) + 1 + e for (n, k, s, p, d), e in zip(pairs, extra, strict=True))
 
 
 def _forward(
@@ -29,35 +36,28 @@ def _forward(
     x: Tensor,
     w: Tensor,
     bias: Tensor | None,
-    window: tuple[tuple[int, ...] | None, tuple[int, ...] | None, tuple[int, ...] | None],
+    window: Window,
     groups: int,
-    transposed: bool = False,
+    added: tuple[int, ...] | None = None,
 ) -> Cost:
+    """`added`: the output padding of a transposed convolution, empty for none; None: it is not transposed."""
     dims = len(w.shape) - 2
     if len(x.shape) == dims + 1:
         x = Tensor((1, *x.shape), x.dtype)
-    if len(x.shape) != dims + 2:
+    if len(x.shape) != dims + 2 or dims < 1:
         raise NotRecorded("shapes of a convolution not recorded")
-    stride, pad, dilation = window
-    steps, edge, holes = _spread(stride, dims, 1), _spread(pad, dims, 0), _spread(dilation, dims, 1)
     taps = prod(w.shape[2:])
     batch = x.shape[0]
-    if transposed:
+    size = _out_size(call, x, w, window, added)
+    if added is not None:
         channels = w.shape[1] * groups
-        size = tuple(
-            (n - 1) * s - 2 * p + d * (k - 1) + 1
-            for n, k, s, p, d in zip(x.shape[2:], w.shape[2:], steps, edge, holes, strict=True)
-        )
         macs = batch * prod(x.shape[2:]) * x.shape[1] * w.shape[1] * taps
         gemm = Gemm(groups, batch * prod(x.shape[2:]), w.shape[1] * taps, x.shape[1] // groups)
     else:
         channels = w.shape[0]
-        size = _out_size(x, w, steps, edge, holes)
         macs = batch * channels * prod(size) * w.shape[1] * taps
         pixels = Tensor((1, w.shape[1] * groups), x.dtype)
         gemm = Gemm(groups, batch * prod(size), channels // groups, w.shape[1] * taps, alignment(pixels))
-    if call.outputs:
-        size = call.outputs[0].shape[2:]
     read = x.nbytes + w.nbytes + (bias.nbytes if bias is not None else 0)
     wrote = written(call, (batch, channels, *size), x.dtype)
     return Cost(2 * macs, read, wrote, x.dtype, matrix_unit(x.dtype), "conv", 1, gemm)
@@ -71,9 +71,8 @@ def _groups(call: Call, index: int) -> int:
 @formula("aten::convolution", "aten::_convolution", "aten::convolution_overrideable")
 def convolution(call: Call) -> Cost:
     window = (ints(call, 3), ints(call, 4), ints(call, 5))
-    return _forward(
-        call, need(call, 0), need(call, 1), call.tensor(2), window, _groups(call, 8), bool(call.value(6, False))
-    )
+    added = (ints(call, 7) or ()) if call.value(6, False) is True else None
+    return _forward(call, need(call, 0), need(call, 1), call.tensor(2), window, _groups(call, 8), added)
 
 
 @formula("aten::conv1d", "aten::conv2d", "aten::conv3d")
@@ -85,7 +84,7 @@ def conv(call: Call) -> Cost:
 @formula("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")
 def conv_transpose(call: Call) -> Cost:
     window = (ints(call, 3), ints(call, 4), ints(call, 7))
-    return _forward(call, need(call, 0), need(call, 1), call.tensor(2), window, _groups(call, 6), True)
+    return _forward(call, need(call, 0), need(call, 1), call.tensor(2), window, _groups(call, 6), ints(call, 5) or ())
 
 
 @formula("aten::cudnn_convolution", "aten::_conv_depthwise2d")
@@ -98,6 +97,15 @@ def cudnn(call: Call) -> Cost:
     )
 
 
+@formula("aten::cudnn_convolution_transpose", "aten::miopen_convolution_transpose")
+def cudnn_transpose(call: Call) -> Cost:
+    """(input, weight, [bias of MIOpen,] padding, output padding, stride, dilation, groups, ...)"""
+    at = 3 if "miopen" in call.operator else 2
+    window = (ints(call, at + 2), ints(call, at), ints(call, at + 3))
+    bias = call.tensor(2) if at == 3 else None
+    return _forward(call, need(call, 0), need(call, 1), bias, window, _groups(call, at + 4), ints(call, at + 1) or ())
+
+
 @formula("aten::miopen_convolution", "aten::mkldnn_convolution", "aten::miopen_depthwise_convolution")
 def miopen(call: Call) -> Cost:
     window = (ints(call, 4), ints(call, 3), ints(call, 5))
@@ -106,7 +114,7 @@ def miopen(call: Call) -> Cost:
 
 @formula("aten::thnn_conv2d", "aten::_slow_conv2d_forward")
 def thnn(call: Call) -> Cost:
-    return _forward(call, need(call, 0), need(call, 1), call.tensor(3), (ints(call, 4), ints(call, 5), None), 1)
+    return _forward(call, need(call, 0), need(call, 1), call.tensor(3), (ints(call, 4), ints(call, 5), (1,)), 1)
 
 
 @formula("aten::cudnn_convolution_relu", "aten::cudnn_convolution_add_relu")
@@ -120,11 +128,12 @@ def cudnn_fused(call: Call) -> Cost:
     return Cost(cost.flops, cost.read + more, cost.written, cost.dtype, cost.unit, "conv", 1, cost.detail)
 
 
-def _backward(call: Call, grad: Tensor, x: Tensor, w: Tensor, mask: tuple[bool, bool], groups: int) -> Cost:
+def _backward(
+    grad: Tensor, x: Tensor, w: Tensor, mask: tuple[bool, bool], groups: int, transposed: bool = False
+) -> Cost:
     """The gradient of the input and that of the weight do as much arithmetic as the forward pass, each."""
-    one = 2 * grad.shape[0] * prod(grad.shape[2:]) * w.numel
-    if grad.shape[1] != w.shape[0]:
-        one = 2 * x.shape[0] * prod(x.shape[2:]) * w.numel
+    over = x if transposed else grad
+    one = 2 * over.shape[0] * prod(over.shape[2:]) * w.numel
     read, wrote = 0, 0
     if mask[0]:
         read, wrote = read + grad.nbytes + w.nbytes, wrote + x.nbytes
@@ -145,7 +154,9 @@ def _mask(call: Call, index: int) -> tuple[bool, bool]:
 @formula("aten::convolution_backward", "aten::convolution_backward_overrideable")
 def convolution_backward(call: Call) -> Cost:
     last = 10 if "overrideable" not in call.operator else 9
-    return _backward(call, need(call, 0), need(call, 1), need(call, 2), _mask(call, last), _groups(call, last - 1))
+    transposed = call.value(last - 3, False) is True
+    grad, x, w = need(call, 0), need(call, 1), need(call, 2)
+    return _backward(grad, x, w, _mask(call, last), _groups(call, last - 1), transposed)
 
 
 @formula("aten::cudnn_convolution_backward", "aten::miopen_convolution_backward", "aten::mkldnn_convolution_backward")
@@ -153,7 +164,7 @@ def cudnn_backward(call: Call) -> Cost:
     """(input, grad_output, weight, padding, stride, dilation, groups, ..., output_mask)"""
     mask = next((v for v in reversed(call.args) if isinstance(v, tuple) and v and isinstance(v[0], bool)), None)
     chosen = (bool(mask[0]), bool(mask[1])) if mask is not None and len(mask) >= 2 else (True, True)
-    return _backward(call, need(call, 1), need(call, 0), need(call, 2), chosen, _groups(call, 6))
+    return _backward(need(call, 1), need(call, 0), need(call, 2), chosen, _groups(call, 6))
 
 
 @formula("aten::cudnn_convolution_backward_input", "aten::miopen_convolution_backward_input")
@@ -162,7 +173,7 @@ def backward_input(call: Call) -> Cost:
     grad, w = need(call, 1), need(call, 2)
     if sizes is None:
         raise NotRecorded("input sizes not recorded")
-    return _backward(call, grad, Tensor(sizes, grad.dtype), w, (True, False), _groups(call, 6))
+    return _backward(grad, Tensor(sizes, grad.dtype), w, (True, False), _groups(call, 6))
 
 
 @formula("aten::cudnn_convolution_backward_weight", "aten::miopen_convolution_backward_weight")
@@ -171,4 +182,4 @@ def backward_weight(call: Call) -> Cost:
     grad, x = need(call, 1), need(call, 2)
     if sizes is None:
         raise NotRecorded("weight sizes not recorded")
-    return _backward(call, grad, x, Tensor(sizes, grad.dtype), (False, True), _groups(call, 6))
+    return _backward(grad, x, Tensor(sizes, grad.dtype), (False, True), _groups(call, 6))

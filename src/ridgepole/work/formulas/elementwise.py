@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from math import prod
 
 from ridgepole import dtypes
-from ridgepole.work.cost import NotRecorded, access, broadcast, formula, in_place, listed, promote, written
+from ridgepole.work.cost import (
+    SCALAR_TYPES,
+    NotRecorded,
+    access,
+    broadcast,
+    formula,
+    in_place,
+    listed,
+    promote,
+    written,
+)
 from ridgepole.work.op import Call, Cost, Family, Tensor
 
 TRANSCENDENTAL = 8
@@ -171,6 +181,10 @@ def cast(call: Call) -> Cost:
     x = call.tensors[0] if call.tensors else None
     if x is None:
         raise NotRecorded("input not recorded")
-    if not call.outputs:
+    if call.outputs:
+        return Cost(0, x.nbytes, call.outputs[0].nbytes, x.dtype, "vector", access(x, call.outputs[0]))
+    number = call.value(1)
+    if not call.operator.startswith("aten::_to_copy") or not isinstance(number, int) or number not in SCALAR_TYPES:
         raise NotRecorded("result's dtype not recorded")
-    return Cost(0, x.nbytes, call.outputs[0].nbytes, x.dtype, "vector", access(x, call.outputs[0]))
+    out = Tensor(x.shape, SCALAR_TYPES[number])
+    return Cost(0, x.nbytes, out.nbytes, x.dtype, "vector", access(x, out))

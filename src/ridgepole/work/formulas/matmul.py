@@ -5,14 +5,11 @@ from __future__ import annotations
 from math import prod
 
 from ridgepole import dtypes
-from ridgepole.work.cost import NotRecorded, formula, listed, matrix_unit, need, written
+from ridgepole.work.cost import SCALAR_TYPES, NotRecorded, formula, listed, matrix_unit, need, written
 from ridgepole.work.op import Call, Cost, Gemm, Tensor
 
 WIDEST = 16
 """Bytes of the widest load a thread makes."""
-
-SCALAR_TYPES = {5: "float16", 6: "float32", 7: "float64", 15: "bfloat16", 23: "float8_e5m2", 24: "float8_e4m3fn"}
-"""c10::ScalarType numbers, as traces record an out_dtype."""
 
 
 def alignment(*operands: Tensor) -> int:

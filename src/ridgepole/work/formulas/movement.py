@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, prod
 
 from ridgepole import dtypes
 from ridgepole.work.cost import NotRecorded, access, formula, in_place, ints, listed, need, written
@@ -98,7 +98,19 @@ def fill(call: Call) -> Cost:
     if in_place(call) or name.endswith("_like"):
         x = need(call, 0)
         return Cost(0, 0, x.logical_nbytes, x.dtype, "vector", "fill")
+    if name.split(".")[0] == "arange" and len(call.args) == 4 and call.tensor(3) is not None:
+        return _range(call, need(call, 3).dtype)
     raise NotRecorded("filled by an op of its own inside")
+
+
+def _range(call: Call, dtype: str) -> Cost:
+    """arange(start, end, step, out): `out` is recorded before it has its size."""
+    start, end, step = (call.value(i) for i in range(3))
+    if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in (start, end, step)):
+        raise NotRecorded("bounds not recorded")
+    assert isinstance(start, int | float) and isinstance(end, int | float) and isinstance(step, int | float)
+    count = max(0, ceil((end - start) / step))
+    return Cost(0, 0, count * dtypes.itemsize(dtype), dtype, "vector", "fill")
 
 
 @formula("aten::tril", "aten::triu", "aten::flip", "aten::roll", "aten::rot90", "aten::fliplr", "aten::flipud")
