@@ -12,15 +12,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ridgepole.attribute.names import named
 from ridgepole.attribute.shares import Piece, Share
 from ridgepole.work.op import Op
 
 MX_SCALE = 8 / 32
 """Bits of scale for each element of a microscaling format: 32 share a byte (OCP MX specification 1.0, 2023)."""
+BF16, INDEX = 2, 4
 MOST_CHOSEN = 16
 """Experts a token may go to: no model known goes further."""
 
-_TRITON = re.compile(r"_matmul_ogs_[NT]+_([a-z0-9]+)x([a-z0-9]+)x([a-z0-9]+)_(\d+)x(\d+)x\d+x1(_swiglu)?$")
+_TRITON = re.compile(
+    r"_matmul_ogs_[NT]+_(bf16|fp16|fp8|mxfp8)x(\w+?)x(bf16|fp16|fp8|mxfp4|mxfp8)_(\d+)x(\d+)x\d+x1(_swiglu)?$"
+)
 _TRTLLM = re.compile(r"^bmm_(MxE4m3|E4m3|Bfloat16|E2m1|MxE2m1)_(MxE2m1|E4m3|Bfloat16)(MxE4m3|E4m3|Bfloat16)_Fp32_"
                      r"t(\d+)x(\d+)x\d+")  # fmt: skip
 _BITS = {"mxfp4": 4 + MX_SCALE, "mxe2m1": 4 + MX_SCALE, "bf16": 16, "fp16": 16, "bfloat16": 16, "fp8": 8, "e4m3": 8,
@@ -75,20 +79,26 @@ def experts(pieces: Sequence[Piece]) -> dict[int, Share]:
     The first product of a call goes from the tokens' width to a gated width, the second from half of that back. How
     many experts each token goes to is the one number that the grids of all calls with one routing allow.
     """
-    products: list[tuple[Piece, Routing, _Product]] = []
+    products: list[tuple[Piece, Routing, _Product | None]] = []
     allowed: dict[Routing, set[int]] = {}
     for piece in pieces:
         shape = routing(piece.op) if piece.op is not None else None
-        product = None if shape is None else _product(piece, shape)
-        if shape is not None and product is not None:
-            products.append((piece, shape, product))
+        if shape is None:
+            continue
+        product = _product(piece, shape)
+        products.append((piece, shape, product))
+        if product is not None:
             allowed[shape] = allowed.get(shape, set(product.columns)) & set(product.columns)
     found: dict[int, Share] = {}
     wide = 0
     for piece, shape, product in products:
-        if len(allowed[shape]) != 1:
+        if len(allowed.get(shape, ())) != 1:
             continue
         (each,) = allowed[shape]
+        if product is None:
+            if (helper := _helper(piece, shape, each)) is not None:
+                found[piece.span] = helper
+            continue
         columns = product.columns[each]
         depth = shape.width if product.gated else wide // 2
         wide = columns if product.gated else 0
@@ -105,10 +115,29 @@ def _share(piece: Piece, shape: Routing, product: _Product, each: int, columns: 
     out = columns // 2 if product.gated else columns
     moved = reached * columns * depth * product.bits / 8 + (rows_in * depth + pairs * out) * product.element
     reason = (
-        f"estimated: {reached:.3g} of {shape.experts} experts' weights, {depth} x {columns} at {product.bits:.3g} bits, "
-        f"read once; {each} experts a token and the columns from the grid {_text(piece.grid)}, formats from the name"
+        f"estimated: {reached:.3g} of {shape.experts} experts' weights, {depth} x {columns} at {product.bits:.3g} "
+        f"bits, read once; {each} experts a token and the columns from the grid {_text(piece.grid)}, "
+        "formats from the name"
     )
     return Share(2 * pairs * columns * depth, round(moved), product.dtype, "tensor", "matmul", "inferred", reason)
+
+
+def _helper(piece: Piece, shape: Routing, each: int) -> Share | None:
+    """Kernels around the products: quantising the tokens, working out routes, summing the experts' results."""
+    name = named(piece.name)
+    pairs, tokens = shape.tokens * each, shape.tokens * shape.width
+    if name.role == "combine":
+        nbytes, flops = (pairs * shape.width + tokens) * BF16, 2 * pairs * shape.width
+        what = f"sums {each} experts' rows of {shape.width} bf16 a token"
+    elif name.role == "index":
+        nbytes, flops = shape.tokens * shape.experts * BF16 + 2 * pairs * INDEX, 0
+        what = f"reads {shape.experts} scores a token, or the choices made of them; writes {each} indices a token"
+    elif name.family == "elementwise" and "quant" in piece.name.lower():
+        nbytes, flops = tokens * (BF16 + 1) + tokens // 32, 2 * tokens
+        what = f"reads {shape.tokens} x {shape.width} bf16, writes as many fp8 and their scales"
+    else:
+        return None
+    return Share(flops, nbytes, "bfloat16", "vector", name.family, "inferred", f"estimated by its name and op: {what}")
 
 
 def _text(grid: tuple[int, int, int] | None) -> str:

@@ -30,7 +30,7 @@ LEAST_EFFICIENCY = 0.25
 SWIZZLES = (1, 2, 4, 8, 16)
 """Column tiles that CUTLASS folds into the x axis of a grid (ThreadblockSwizzle)."""
 
-_DECODE = re.compile(r"paged|decode|split_?kv|attention_3d|ll4mi|mla_|flash_fwd_splitkv|kernel_mha_decode", re.I)
+_DECODE = re.compile(r"paged_attention|decode|split_?kv|attention_3d|ll4mi", re.I)
 _PERSISTENT = re.compile(r"nvjet|segment_k|persistent|stream_?k|warpspecialized|_sk_|coop", re.I)
 _ARRAYS = re.compile(r"Array<char\s*\*,\s*(\d+)")
 _VECTORIZED = re.compile(r"vectorized_elementwise_kernel<(\d+)|19vectorized_elementwise_kernelILi(\d+)")
@@ -48,8 +48,11 @@ class Inferred:
     dtype: str = ""
 
 
-def infer(piece: Piece, machine: Machine | None) -> Inferred:
-    """The bucket of a kernel by name, grid and time; "unknown", with the reason, where they do not tell."""
+def infer(piece: Piece, machine: Machine | None, among: frozenset[str] = frozenset()) -> Inferred:
+    """The bucket of a kernel by name, grid and time; "unknown", with the reason, where they do not tell.
+
+    `among`: the architectures that the device may be of, where the machine is not known.
+    """
     name = named(piece.name)
     if name.family == "collective":
         return Inferred("communication", "exposed-communication", "a collective, by its name")
@@ -59,7 +62,7 @@ def infer(piece: Piece, machine: Machine | None) -> Inferred:
         why = f"its {piece.ns:,} ns are within {NEAR_FLOOR}x of the smallest kernel's: starting it is most of its time"
         return Inferred("overhead", KERNEL_FLOOR, why, nbytes, dtype=name.dtype)
     if name.family in MATRIX:
-        return _matrix(piece, name, machine)
+        return _matrix(piece, name, machine, among)
     if name.family == "other":
         return Inferred("unknown", "unknown", "neither an op nor its name says what it does")
     why = f"{name.family} kernel by its name: memory-bound by nature, whatever its shapes"
@@ -83,7 +86,7 @@ def _elementwise_bytes(piece: Piece, name: Named) -> int | None:
     return elements * int(arrays[1]) * dtypes.itemsize(name.dtype)
 
 
-def _matrix(piece: Piece, name: Named, machine: Machine | None) -> Inferred:
+def _matrix(piece: Piece, name: Named, machine: Machine | None, among: frozenset[str]) -> Inferred:
     unit: Unit = name.unit or "tensor"
     dtype = name.math or name.dtype or "bfloat16"
     if machine is not None and machine.peaks:
@@ -92,7 +95,7 @@ def _matrix(piece: Piece, name: Named, machine: Machine | None) -> Inferred:
         rate = machine.rate(unit, dtype)
         peak = None if rate is None else rate.value
     else:
-        (low, high), peak = ridges(unit, dtype), None
+        (low, high), peak = ridges(unit, dtype, among), None
     if not low:
         return Inferred("unknown", "unknown", f"no peak of {dtype} is known", dtype=dtype)
     if name.family == "attention":

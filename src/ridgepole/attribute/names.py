@@ -57,7 +57,8 @@ _RULES: tuple[tuple[str, Family, Role], ...] = (
     (r"dot_do_o", "reduction", "transform"),
     (r"convert_dq|convertkernel|subtensorop\w*cast|castkernel", "copy", "cast"),
     (r"subtensorop\w*scalar|setbufzero|zerofill", "fill", "transform"),
-    (r"fft[12]d|_fft_|winograd(?:forward|wgrad|data|filter|output)|xform_(?:data|filter|out)", "transpose", "transform"),
+    (r"fft[12]d|_fft_|winograd(?:forward|wgrad|data|filter|output)|xform_(?:data|filter|out)", "transpose",
+     "transform"),
     (r"epilogue::|scalepackedtensor", "elementwise", "transform"),
     (r"rotary|\brope|_rope|quantize_|scaled_\w*quant|qparam|hfp8|fp8rowwise", "elementwise", "main"),
     # writing keys and values into a cache, before anything called attention

@@ -7,16 +7,16 @@ results, casts) move bytes of their own, by what they do. Several main kernels s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 from ridgepole import dtypes
 from ridgepole.attribute.ledger import Quality
 from ridgepole.attribute.names import MATRIX, Named, named
-from ridgepole.attribute.recover import recover
+from ridgepole.attribute.recover import Sizes, convolution_sizes, recover
 from ridgepole.machine.model import Unit
 from ridgepole.timeline.model import Span, Timeline
-from ridgepole.work.op import Cost, Family, Gemm, Op, Tensor
+from ridgepole.work.op import Cost, Family, Gemm, Op
 
 FLOAT = 4
 """Bytes of the fp32 in which partial results are kept."""
@@ -111,12 +111,13 @@ def calls(timeline: Timeline, found: Sequence[Piece]) -> list[Call]:
     That is the nearest enclosing op with a cost, unless another op inside it has one and it launches nothing itself:
     then its cost is the inner op's, and a stray kernel (a fill, a conversion) has no claim to it.
     """
+    sizes = convolution_sizes(timeline.ops)
     groups: dict[tuple[int, int], list[Piece]] = {}
     owners: dict[tuple[int, int], tuple[int | None, bool]] = {}
     spoken_for: set[int] = set()
     for piece in found:
         chain = list(_ancestors(timeline, timeline.spans[piece.span]))
-        place = next((i for i, at in enumerate(chain) if _costed(timeline, at, piece)), None)
+        place = next((i for i, at in enumerate(chain) if _costed(timeline, at, piece, sizes)), None)
         if place is not None:
             key = (1, chain[place])
             spoken_for.update(chain[place + 1 :])
@@ -139,7 +140,7 @@ def calls(timeline: Timeline, found: Sequence[Piece]) -> list[Call]:
         if isinstance(op.cost, Cost) and not _is_view(op.cost):
             result.append(Call(op, op.cost, True, tuple(group)))
             continue
-        cost = recover(op, [(p.name, p.grid) for p in group])
+        cost = recover(op, [(p.name, p.grid) for p in group], sizes)
         if cost is not None:
             result.append(Call(op, cost, False, tuple(group)))
     return result
@@ -154,7 +155,7 @@ def _ancestors(timeline: Timeline, span: Span) -> Iterable[int]:
         at = timeline.spans[at].parent
 
 
-def _costed(timeline: Timeline, at: int, piece: Piece) -> bool:
+def _costed(timeline: Timeline, at: int, piece: Piece, sizes: Sizes) -> bool:
     """Whether the op span `at` has a cost of its own, or one that the kernel's name makes up for."""
     index = timeline.spans[at].op
     if index is None:
@@ -162,7 +163,7 @@ def _costed(timeline: Timeline, at: int, piece: Piece) -> bool:
     op = timeline.ops[index]
     if isinstance(op.cost, Cost):
         return not _is_view(op.cost)
-    return recover(op, [(piece.name, piece.grid)]) is not None
+    return recover(op, [(piece.name, piece.grid)], sizes) is not None
 
 
 def _is_view(cost: Cost) -> bool:
@@ -173,8 +174,8 @@ def share_out(call: Call) -> dict[int, Share]:
     """Each kernel's part of one call, by span."""
     op, cost = call.op, call.cost
     kernels = [p for p in call.pieces if named(p.name).family != "collective" or cost.family == "collective"]
-    quality: Quality = "exact" if call.exact else "inferred"
-    why = "" if call.exact else "what the trace does not record is read from the kernel's name and grid"
+    quality: Quality = "exact" if call.exact and not cost.assumed else "inferred"
+    why = cost.assumed if call.exact else "what the trace does not record is read from the kernel's name and grid"
     mains = _mains(kernels, cost.family)
     result: dict[int, Share] = {}
     for piece in kernels:
@@ -192,9 +193,9 @@ def share_out(call: Call) -> dict[int, Share]:
         if total and piece.ns is not None:
             part = piece.ns / total
             reason = f"{op.operator} is {len(mains)} kernels here: its cost is shared in proportion to their time"
-        elif alike:
+        elif alike or cost.family not in MATRIX:
             part = 1 / len(mains)
-            reason = f"{op.operator} is {len(mains)} equal kernels here: its cost is shared equally"
+            reason = f"{op.operator} is {len(mains)} kernels here, of unknown times: its cost is shared equally"
         else:
             continue
         unit, dtype = arithmetic(cost, named(piece.name))
@@ -280,13 +281,3 @@ def _combine(cost: Cost, gemm: Gemm, mains: Sequence[Piece]) -> tuple[int, str]:
     parts = depth if depth > 1 and gemm.batch == 1 else 2
     said = f"{parts} partial results" if depth > 1 and gemm.batch == 1 else "at least two partial results"
     return result * FLOAT * parts + result * dtypes.itemsize(cost.dtype), f"reads {said}, writes one"
-
-
-def retyped(share: Share, unit: Unit, dtype: str, reason: str) -> Share:
-    """`share` done by another unit or in another dtype than thought."""
-    return replace(share, unit=unit, dtype=dtype, quality="inferred", reason=reason)
-
-
-def tensor_bytes(tensors: Iterable[Tensor]) -> int:
-    """Bytes of `tensors`, each as often as it is named."""
-    return sum(t.nbytes for t in tensors)

@@ -6,6 +6,7 @@ Williams et al. 2009), floor = what the smallest kernel costs. The largest names
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -15,7 +16,6 @@ from ridgepole.machine.model import Machine, Unit
 
 KERNEL_FLOOR = "kernel-floor"
 
-EVERY_MACHINE = "holds on every machine in the catalog"
 SLACK = 1.05
 """A kernel may beat the datasheet's bandwidth by this much: clocks and rounding, not magic."""
 
@@ -32,15 +32,21 @@ class Times:
     reason: str = ""
 
 
-def times(flops: int | None, nbytes: int | None, dtype: str, unit: Unit, machine: Machine | None) -> Times:
+def times(
+    flops: int | None,
+    nbytes: int | None,
+    dtype: str,
+    unit: Unit,
+    machine: Machine | None,
+    among: frozenset[str] = frozenset(),
+) -> Times:
     """The three times of work of `flops` FLOP and `nbytes` B on `machine`, and the bucket they name.
 
-    A kernel of which only one figure is known gets no bucket unless that figure's time cannot be the largest but by
-    chance; see `by_intensity` for a machine that is not known.
+    Where only one of the figures is known there is no bucket; see `by_intensity` for a machine that is not known.
     """
     if machine is None or not machine.peaks:
-        bucket, reason = by_intensity(flops, nbytes, dtype, unit)
-        return Times(None, None, None, bucket, bucket, reason)
+        found, reason = by_intensity(flops, nbytes, dtype, unit, among)
+        return Times(None, None, None, found, found, reason)
     floor = machine.overheads.floor.value
     rate = machine.rate(unit, dtype)
     t_compute = None if flops is None or rate is None else flops / rate.value
@@ -55,30 +61,52 @@ def times(flops: int | None, nbytes: int | None, dtype: str, unit: Unit, machine
     return Times(t_compute, t_memory, floor, bucket, bucket)
 
 
-def by_intensity(flops: int | None, nbytes: int | None, dtype: str, unit: Unit) -> tuple[Bucket, str]:
-    """The bucket that holds whatever the machine is, and why: the intensity lies below, or above, every ridge."""
+def by_intensity(
+    flops: int | None, nbytes: int | None, dtype: str, unit: Unit, among: frozenset[str] = frozenset()
+) -> tuple[Bucket, str]:
+    """The bucket that holds whatever the machine is, and why: the intensity lies below, or above, every ridge.
+
+    `among`: the architectures that the device may be of; empty: any.
+    """
     if flops is None or nbytes is None:
         return "unknown", "FLOPs or bytes are not known"
-    low, high = ridges(unit, dtype)
+    low, high = ridges(unit, dtype, among)
+    holds = f"holds on every {' and '.join(sorted(among))} machine" if among else "holds on every machine"
     if not nbytes:
         return "unknown", "it moves no bytes"
     intensity = flops / nbytes
     if intensity < low:
-        return "memory", f"{intensity:.3g} FLOP/B is below every ridge ({low:.3g} and up): {EVERY_MACHINE}"
+        return "memory", f"{intensity:.3g} FLOP/B is below every ridge ({low:.3g} and up): {holds} in the catalog"
     if intensity > high:
-        return "compute", f"{intensity:.3g} FLOP/B is above every ridge (up to {high:.3g}): {EVERY_MACHINE}"
+        return "compute", f"{intensity:.3g} FLOP/B is above every ridge (up to {high:.3g}): {holds} in the catalog"
     return "unknown", f"{intensity:.3g} FLOP/B lies between the ridges of known machines: name the machine with --on"
 
 
 @cache
-def ridges(unit: Unit, dtype: str) -> tuple[float, float]:
-    """The lowest and highest ridge point, FLOP/B, of the catalog's GPUs for `dtype` on `unit`."""
+def ridges(unit: Unit, dtype: str, among: frozenset[str] = frozenset()) -> tuple[float, float]:
+    """The lowest and highest ridge point, FLOP/B, of the catalog's GPUs (of the architectures `among`)."""
     found = [
         ridge
         for machine in catalog.load().values()
-        if machine.kind == "gpu" and machine.peaks and (ridge := machine.ridge(dtype, unit)) is not None
+        if machine.kind == "gpu"
+        and machine.peaks
+        and (not among or machine.architecture in among)
+        and (ridge := machine.ridge(dtype, unit)) is not None
     ]
     return (min(found), max(found)) if found else (0.0, float("inf"))
+
+
+def suspects(names: Iterable[str]) -> frozenset[str]:
+    """The architectures that a device may be of, by the names of kernels that ran on it; empty: any.
+
+    NVIDIA's libraries name kernels by the oldest architecture they are for, and Turing is the last that runs Volta's.
+    """
+    text = "\n".join(names).lower()
+    if "volta_" in text:
+        return frozenset({"Volta", "Turing"})
+    if "_gfx9" in text or "cijk_" in text:
+        return frozenset({"CDNA2", "CDNA3", "CDNA4"})
+    return frozenset()
 
 
 def cache_bytes(machine: Machine) -> float:

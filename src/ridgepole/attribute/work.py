@@ -17,7 +17,7 @@ from ridgepole.attribute.inference import infer
 from ridgepole.attribute.ledger import KernelWork
 from ridgepole.attribute.names import MATRIX, named
 from ridgepole.attribute.shares import Piece, Share, pieces, shares
-from ridgepole.attribute.three_times import SLACK, fits_in_time, from_cache, times
+from ridgepole.attribute.three_times import KERNEL_FLOOR, SLACK, fits_in_time, from_cache, suspects, times
 from ridgepole.machine.model import Machine
 from ridgepole.timeline.model import Span, Timeline
 from ridgepole.work.op import Cost
@@ -44,13 +44,14 @@ def kernel_work(timeline: Timeline, machine: Machine | None, beside: Timeline | 
         matched = match(unclaimed, kernels, references)
         found = experts([_as_matched(piece, matched) for piece in missing])
         known |= {i: replace(s, reason=f"{matched[i].reason}; {s.reason}") for i, s in found.items() if i in matched}
+    among = suspects({piece.name for piece in kernels}) if machine is None else frozenset()
     result: dict[int, KernelWork] = {}
     for piece in kernels:
         share = known.get(piece.span)
         twin = matched.get(piece.span)
         if share is None and twin is not None:
             share = twin.share
-        result[piece.span] = _work(_as_matched(piece, matched), share, machine)
+        result[piece.span] = _work(_as_matched(piece, matched), share, machine, among)
     for i, span in enumerate(spans):
         if span.kind in ("copy", "set"):
             result[i] = _transfer(timeline, span, machine)
@@ -95,10 +96,14 @@ def _as_matched(piece: Piece, matched: Mapping[int, Matched]) -> Piece:
     )
 
 
-def _work(piece: Piece, share: Share | None, machine: Machine | None) -> KernelWork:
+def _work(piece: Piece, share: Share | None, machine: Machine | None, among: frozenset[str]) -> KernelWork:
     if share is not None:
-        return _priced(piece, share, machine)
-    found = infer(piece, machine)
+        return _priced(piece, share, machine, among)
+    if machine is not None and machine.kind == "cpu" and _moves_nothing(piece):
+        floor = machine.overheads.floor.value
+        why = "allocates or views: it moves nothing"
+        return KernelWork("overhead", KERNEL_FLOOR, "exact", 0, 0, t_compute=0.0, t_memory=0.0, floor=floor, reason=why)
+    found = infer(piece, machine, among)
     bandwidth = machine.bandwidth if machine is not None and machine.peaks else None
     return KernelWork(
         found.bucket,
@@ -113,33 +118,42 @@ def _work(piece: Piece, share: Share | None, machine: Machine | None) -> KernelW
     )
 
 
-def _priced(piece: Piece, share: Share, machine: Machine | None) -> KernelWork:
+def _moves_nothing(piece: Piece) -> bool:
+    return piece.op is not None and isinstance(piece.op.cost, Cost) and piece.op.cost.family == "view"
+
+
+def _priced(piece: Piece, share: Share, machine: Machine | None, among: frozenset[str]) -> KernelWork:
     reasons = [share.reason] if share.reason else []
     if machine is not None and machine.peaks and piece.ns:
         if share.bytes is not None and not fits_in_time(share.bytes, piece.ns, machine):
             said = f"{units.nbytes(share.bytes)} by its op's shapes cannot move in {units.nanoseconds(piece.ns)}"
-            found = _work(piece, None, machine)
+            found = _work(piece, None, machine, among)
             return replace(found, reason=f"{said}: not this kernel's; {found.reason}")
         share, note = _plausible(piece, share, machine)
         reasons += [note] if note else []
         if share.bytes is not None and from_cache(share.bytes, piece.ns, machine):
             reasons.append("part of its bytes came from a cache: it is faster than device memory")
-    result = times(share.flops, share.bytes, share.dtype, share.unit, machine)
-    if result.reason:
-        reasons.append(result.reason)
+    named_by = times(share.flops, share.bytes, share.dtype, share.unit, machine, among)
+    if named_by.reason:
+        reasons.append(named_by.reason)
     return KernelWork(
-        result.bucket,
-        result.cause,
+        named_by.bucket,
+        named_by.cause,
         share.quality,
         flops=share.flops,
         bytes=share.bytes,
         dtype=share.dtype,
         unit=share.unit,
-        t_compute=result.t_compute,
-        t_memory=result.t_memory,
-        floor=result.floor,
+        t_compute=_within(named_by.t_compute, piece),
+        t_memory=_within(named_by.t_memory, piece),
+        floor=named_by.floor,
         reason="; ".join(reasons),
     )
+
+
+def _within(seconds: float | None, piece: Piece) -> float | None:
+    """A roof's time, at most the time it took: what beat the roof (and says so) is at it, not above."""
+    return min(seconds, piece.ns * 1e-9) if seconds is not None and piece.ns else seconds
 
 
 def _plausible(piece: Piece, share: Share, machine: Machine) -> tuple[Share, str]:
