@@ -25,6 +25,7 @@ COLOR: dict[Bucket, str] = {
     "overhead": "red",
     "unknown": "yellow",
 }
+MOST_FINDINGS = 5
 SMALL_CAUSE = 0.005
 """Share of the window under which a cause is not worth its own line."""
 
@@ -50,8 +51,7 @@ def _parts(run: Run, width: int, top: int, number: int | None) -> Iterable[Text 
         scaled = "; idle is scaled to the unrecorded time" if run.scaled else ""
         yield Text(f"  recording slowed each step {run.inflation:.2f}x{scaled}", style="dim")
     yield Text()
-    for index, finding in enumerate(run.findings[:5], start=1):
-        yield from _finding(index, finding)
+    yield _findings(run)
     yield _ops(run.busiest, top, width)
     yield Text(words.known(run.busiest), style="dim")
     for device in run.devices[1:]:
@@ -100,17 +100,25 @@ def _causes(table: Table, run: Run, bucket: Bucket, window: int) -> None:
         )
 
 
-def _finding(index: int, finding: Finding) -> Iterable[Text]:
-    yield Text.assemble((f"  {index}  ", "bold"), finding.summary)
-    bound = "   (upper bound: recording slowed the CPU)" if finding.upper_bound and finding.fix == "cuda-graph" else ""
-    bound = bound or ("   (upper bound)" if finding.upper_bound else "")
-    if finding.fix_summary:
-        yield Text.assemble(("     fix      ", "dim"), finding.fix_summary + bound)
-    if finding.arithmetic:
-        yield Text.assemble(("     because  ", "dim"), finding.arithmetic)
-    if finding.how:
-        yield Text.assemble(("     how      ", "dim"), finding.how)
-    yield Text()
+def _findings(run: Run) -> Table:
+    """Each finding with its fix, the reason and what to type, long lines kept under their own start."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for index, finding in enumerate(run.findings[:MOST_FINDINGS], start=1):
+        table.add_row(Text(f"  {index}", style="bold"), Text(finding.summary))
+        for label, said in (("fix", _fix(finding)), ("because", finding.arithmetic), ("how", finding.how)):
+            if said:
+                table.add_row(Text(f"    {label}", style="dim"), Text(said))
+        table.add_row("", "")
+    return table
+
+
+def _fix(finding: Finding) -> str:
+    if not finding.fix_summary or not finding.upper_bound:
+        return finding.fix_summary
+    slowed = ": recording slowed the CPU" if finding.fix == "cuda-graph" else ""
+    return f"{finding.fix_summary}   (upper bound{slowed})"
 
 
 def _ops(device: DeviceLedger, top: int, width: int) -> Table:
@@ -140,8 +148,8 @@ def _op_cells(row: OpRow, busy: int, wide: bool) -> list[Text]:
         "-" if row.intensity is None else f"{row.intensity:.3g}",
     ]
     if wide:
-        said.append(units.rate_flops(row.flops / seconds) if row.flops and seconds else "-")
-        said.append(units.rate_bytes(row.bytes / seconds) if row.bytes and seconds else "-")
+        said.append(units.rate_flops(row.flops / seconds).removesuffix("FLOP/s") if row.flops and seconds else "-")
+        said.append(units.rate_bytes(row.bytes / seconds).removesuffix("B/s") if row.bytes and seconds else "-")
     said.append("-" if row.efficiency is None else units.percent(row.efficiency))
     if wide:
         said.append(row.where or row.shapes)
