@@ -9,6 +9,8 @@ from typing import Any
 IMAGE = 224
 """Pixels a side where a config does not say."""
 CHANNELS = 3
+BY_TOKEN = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForConditionalGeneration", "ForTokenClassification")
+"""Endings of the classes whose loss has a target for each token."""
 SAMPLES = 16000
 """One second of sound at 16 kHz."""
 
@@ -58,16 +60,7 @@ def labels(model: Any, batch: int, given: Mapping[str, Any]) -> Any:
 
     name = type(model).__name__
     tokens = given.get("decoder_input_ids", given.get("input_ids"))
-    if tokens is not None and name.endswith(
-        (
-            "ForCausalLM",
-            "LMHeadModel",
-            "ForMaskedLM",
-            "ForConditionalGeneration",
-            "ForTokenClassification",
-            "ForPreTraining",
-        )
-    ):
+    if tokens is not None and name.endswith(BY_TOKEN):
         return torch.zeros_like(tokens)
     return torch.zeros(batch, dtype=torch.int64)
 

@@ -142,6 +142,11 @@ def is_users(code: CodeType) -> bool:
     return _Kind(code).user
 
 
+def is_ours(code: CodeType) -> bool:
+    """Whether `code` is Ridgepole's."""
+    return code.co_filename.startswith(_HERE)
+
+
 class _Kind:
     """What a frame of some code object is to us."""
 
@@ -155,9 +160,7 @@ class _Kind:
         self.boundary = code.co_name == BOUNDARY and code.co_filename.startswith(_HERE)
         self.init = code.co_name == "__init__"
         self.setup = torchs and (
-            (self.name == "module.py" and code.co_name == "_apply")
-            or ("/torch/optim/" in path and code.co_name == "_init_group")
-            or (path.endswith("/torch/nn/init.py"))
+            ("/torch/optim/" in path and code.co_name == "_init_group") or (path.endswith("/torch/nn/init.py"))
         )
         ours = code.co_filename.startswith(_HERE)
         written = not path.startswith("<")

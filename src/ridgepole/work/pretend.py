@@ -20,6 +20,7 @@ from ridgepole.work.recorder import Recorder
 
 MEMORY = 80 * 10**9
 """Bytes of memory that the pretended GPU says it has."""
+RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 STEP_SECONDS = 0.001
 
 Notes = Callable[[str], None]
@@ -54,21 +55,19 @@ def _answers(recorder: Recorder, note: Notes) -> dict[Any, Callable[..., Any]]:
             return to_cpu(tensor)
         if not _is_gpu(device):
             return plain_to(tensor, *args, **kwargs)
-        if recorder.on_host(tensor):
-            return plain_to(tensor, *args, **kwargs)
-        note(ON_GPU)
-        kwargs.pop("device", None)
         rest = args[1:] if args and _is_gpu(args[0]) else args
-        kwargs.pop("non_blocking", None)
-        if rest and isinstance(rest[0], torch.dtype):
-            return plain_to(tensor, rest[0], **kwargs)
-        return plain_to(tensor, **kwargs) if kwargs else tensor
+        given = dict(zip(("dtype", "non_blocking", "copy"), rest, strict=False)) | kwargs
+        return arrive(tensor, given.get("dtype"), bool(given.get("non_blocking")), bool(given.get("copy")))
 
     def to_gpu(tensor: Any, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+        return arrive(tensor, None, non_blocking, False)
+
+    def arrive(tensor: Any, dtype: Any, non_blocking: bool, copy: bool) -> Any:
         if recorder.on_host(tensor):
-            return plain_to(tensor, device="cuda", non_blocking=non_blocking)
+            recorder.arriving = True
+            return plain_to(tensor, dtype or tensor.dtype, non_blocking=non_blocking, copy=True)
         note(ON_GPU)
-        return tensor
+        return tensor if dtype is None and not copy else plain_to(tensor, dtype or tensor.dtype, copy=copy)
 
     def to_cpu(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.on_host(tensor):
@@ -172,6 +171,7 @@ def answering(recorder: Recorder, note: Notes) -> Iterator[None]:
         stack.enter_context(autocast.on_cpu())
         stack.enter_context(_uncompiled(note))
         stack.enter_context(_no_fast_path())
+        stack.enter_context(torch.backends.mkldnn.flags(enabled=False))  # oneDNN's ops are the CPU's own
         stack.enter_context(mode)
         yield
 
@@ -279,6 +279,9 @@ def _patches(recorder: Recorder, note: Notes, mode: Pretend) -> list[tuple[Any, 
             (accelerator, "synchronize", lambda *a, **k: recorder.waits("cuda::synchronize")),
         ]
     patches += [
+        (FakeTensor, "tolist", answers[torch.Tensor.tolist]),
+        *((torch._VF, name, _recurrent(getattr(torch._VF, name), note)) for name in RECURRENT),
+        (torch.nn.Module, "_apply", _conversion(recorder)),
         (functional, "scaled_dot_product_attention", answers[functional.scaled_dot_product_attention]),
         (torch._VF, "dropout", answers[torch.dropout]),
         (torch, "rms_norm", answers[torch.rms_norm]),
@@ -289,6 +292,34 @@ def _patches(recorder: Recorder, note: Notes, mode: Pretend) -> list[tuple[Any, 
         (optimizers, "_foreach_supported_types", [*optimizers._foreach_supported_types, FakeTensor]),
     ]
     return patches
+
+
+def _recurrent(plain: Callable[..., Any], note: Notes) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        note("recurrent layers are priced step by step, as written: cuDNN fuses steps, so this is an upper bound")
+        return plain(*args, **kwargs)
+
+    return run
+
+
+def _conversion(recorder: Recorder) -> Callable[..., Any]:
+    """`nn.Module._apply` for fake parameters, which torch's own cannot convert in place."""
+
+    def _apply(self: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
+        if recurse:
+            for child in self.children():
+                child._apply(fn)
+        with torch.no_grad(), recorder.silence():
+            for name, parameter in self._parameters.items():
+                applied = None if parameter is None else fn(parameter)
+                if applied is not parameter:
+                    self._parameters[name] = torch.nn.Parameter(applied, requires_grad=parameter.requires_grad)
+            for name, buffer in self._buffers.items():
+                if buffer is not None:
+                    self._buffers[name] = fn(buffer)
+        return self
+
+    return _apply
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:

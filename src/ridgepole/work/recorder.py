@@ -43,6 +43,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.places = places
         self.assumed = Assumed()
         self.recording = False
+        self.arriving = False
+        """The next op copies from the CPU's memory to the GPU's."""
         self.detaching = False
         """The program itself calls `detach`."""
         self.wait = False
@@ -100,7 +102,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             schema = self._schemas[func] = _Schema(func)
         if schema.inert:
             return func(*args, **kwargs)
-        to_gpu = False
+        to_gpu, self.arriving = self.arriving, False
         if kwargs:
             device = kwargs.get("device")
             if device is not None and device.type not in ("cpu", "meta"):

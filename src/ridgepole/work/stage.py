@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -50,6 +51,7 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
     def __enter__(self) -> Stage:
         enter = self._stack.enter_context
         enter(_settings_kept())
+        enter(_unlogged("torch._subclasses.fake_tensor"))  # repeats as a log what it raises
         enter(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # about fake tensors and missing GPUs: none of them the user's
         enter(pretend.answering(self.recorder, self.note))
@@ -119,6 +121,16 @@ class Stage(contextlib.AbstractContextManager["Stage"]):
                 handle.remove()
 
         return remove
+
+
+@contextlib.contextmanager
+def _unlogged(name: str) -> Iterator[None]:
+    logger = logging.getLogger(name)
+    disabled, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = disabled
 
 
 @contextlib.contextmanager

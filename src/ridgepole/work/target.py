@@ -49,8 +49,10 @@ def load(
         if inputs:
             raise BadInput("a config.json takes no inputs: use --step, --batch and --context")
         from ridgepole.work import huggingface
+        from ridgepole.work.capture import uncollected
 
-        return huggingface.target(config, step=step, batch=batch, context=context)
+        with uncollected():
+            return huggingface.target(config, step=step, batch=batch, context=context)
     if step is not None:
         raise BadInput(f"--step is for a Hugging Face config.json, and {text} is none")
     owner, colon, name = text.rpartition(":")
