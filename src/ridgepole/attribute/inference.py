@@ -30,6 +30,12 @@ LEAST_EFFICIENCY = 0.25
 SWIZZLES = (1, 2, 4, 8, 16)
 """Column tiles that CUTLASS folds into the x axis of a grid (ThreadblockSwizzle)."""
 
+WORST_OF_CONV = 0.8
+"""How near the ridge a convolution's worst case may stay below it and still be taken for compute: that case is a 1x1
+filter, the flattest shape and a quarter of the peak all at once, and a 3x3 filter has up to nine times as much."""
+MOST_CHANNELS = 8192
+"""Channels that no convolution exceeds."""
+
 _DECODE = re.compile(r"paged_attention|decode|split_?kv|attention_3d|ll4mi", re.I)
 _PERSISTENT = re.compile(r"nvjet|segment_k|persistent|stream_?k|warpspecialized|_sk_|coop", re.I)
 _ARRAYS = re.compile(r"Array<char\s*\*,\s*(\d+)")
@@ -125,6 +131,8 @@ def _matrix(piece: Piece, name: Named, machine: Machine | None, among: frozenset
 def _by_grid(piece: Piece, name: Named, element: int, ridge: tuple[float, float], peak: float | None) -> Inferred:
     """Memory or compute where every output shape that tile and grid allow says so."""
     shapes = list(_outputs(piece, name))
+    if not shapes:
+        return Inferred("unknown", "unknown", "a product whose grid does not tell its shape", dtype=name.dtype)
     ceilings = [2 * m * n / (element * (m + n)) for m, n in shapes]
     said = f"tile {_x(name.tile)} and grid {_x(piece.grid)}"
     if name.family == "matmul" and max(ceilings) < ridge[0]:
@@ -134,11 +142,12 @@ def _by_grid(piece: Piece, name: Named, element: int, ridge: tuple[float, float]
         # The k that its time allows at a quarter of the peak; deeper k only raises the intensity.
         depths = [LEAST_EFFICIENCY * peak * piece.ns * 1e-9 / (2 * m * n) for m, n in shapes]
         floors = [2 * m * n * k / (element * (m * k + k * n + m * n)) for (m, n), k in zip(shapes, depths, strict=True)]
-        if min(floors) > ridge[1]:
-            why = (
-                f"{said}: at least {min(floors):.3g} FLOP/B even at {LEAST_EFFICIENCY:.0%} of the peak, "
-                f"above the ridge of {ridge[1]:.3g}"
-            )
+        conv = name.family == "conv"
+        if min(floors) > ridge[1] * (WORST_OF_CONV if conv else 1.0):
+            least = f"at least {min(floors):.3g} FLOP/B even at {LEAST_EFFICIENCY:.0%} of the peak"
+            as_if = " and if its filter were 1x1" if conv else ""
+            where = "above" if min(floors) > ridge[1] else f"within {1 - WORST_OF_CONV:.0%} of"
+            why = f"{said}: {least}{as_if}, {where} the ridge of {ridge[1]:.3g}"
             return Inferred("compute", "compute", why, dtype=name.dtype)
     why = f"{said} allow shapes on both sides of the ridge"
     return Inferred("unknown", "unknown", why, dtype=name.dtype)
@@ -157,7 +166,10 @@ def _outputs(piece: Piece, name: Named) -> Iterator[tuple[float, float]]:
     if "cijk_" in lower or "igemm" in lower:
         # AMD's grids count threads, and lay the tiles out flat.
         tiles = max(1, ceil(x / (piece.block[0] if piece.block is not None else 256)))
-        yield from _flat(tiles, tall, wide)
+        if "igemm" in lower:
+            yield from _channels(tiles, tall, wide, tall_side="_wrw_" in lower)
+        else:
+            yield from _flat(tiles, tall, wide)
         return
     if "cutlass" in lower:
         for fold in SWIZZLES:
@@ -171,6 +183,16 @@ def _outputs(piece: Piece, name: Named) -> Iterator[tuple[float, float]]:
         return
     yield x * tall, y * wide
     yield x * wide, y * tall
+
+
+def _channels(tiles: int, tall: int, wide: int, *, tall_side: bool) -> Iterator[tuple[float, float]]:
+    """MIOpen's implicit products: channels on one side (the tall one of a weight gradient, else the wide one)."""
+    for down in range(1, tiles + 1):
+        if tiles % down:
+            continue
+        rows, columns = down * tall, tiles // down * wide
+        if (rows if tall_side else columns) <= MOST_CHANNELS:
+            yield rows, columns
 
 
 def _flat(tiles: int, tall: int, wide: int) -> Iterator[tuple[float, float]]:
