@@ -159,6 +159,8 @@ def one_hot(call: Call) -> Cost:
 
 @formula("aten::isin", "aten::isin_sorting")
 def isin(call: Call) -> Cost:
+    if len(call.tensors) < 2:
+        raise NotRecorded("elements or test elements not recorded")
     x, among = call.tensors[0], call.tensors[-1]
     return Cost(
         x.numel * among.numel, x.nbytes + among.nbytes, written(call, x.shape, "bool"), x.dtype, "vector", "elementwise"

@@ -76,7 +76,7 @@ def cat(call: Call) -> Cost:
 @formula("aten::block_diag", "aten::cartesian_prod", "aten::meshgrid", "aten::combinations")
 def joined(call: Call) -> Cost:
     tensors = call.tensors
-    if not call.outputs:
+    if not call.outputs or not tensors:
         raise NotRecorded("result not recorded")
     wrote = sum(t.nbytes for t in call.outputs)
     return Cost(0, sum(t.nbytes for t in tensors), wrote, tensors[0].dtype, "vector", "copy")
@@ -193,6 +193,8 @@ _SPLIT_COPY = (
 
 @formula(*(f"aten::{name}" for name in _SPLIT_COPY))
 def split_copy(call: Call) -> Cost:
+    if not call.tensors:
+        raise NotRecorded("tensors not recorded")
     moved = sum(t.nbytes for t in call.tensors)
     dtype = call.tensors[0].dtype
     return Cost(0, moved, sum(t.nbytes for t in call.outputs) or moved, dtype, "vector", "copy")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, log2, prod
 
 from ridgepole import dtypes
-from ridgepole.work.cost import formula, ints, need, written
+from ridgepole.work.cost import NotRecorded, formula, ints, need, written
 from ridgepole.work.op import Call, Cost, Family, Rows, Tensor
 
 
@@ -220,7 +220,9 @@ def topk(call: Call) -> Cost:
 
 @formula("aten::searchsorted", "aten::bucketize")
 def searchsorted(call: Call) -> Cost:
-    first, second = call.tensors[0], call.tensors[1]
+    if len(call.tensors) < 2:
+        raise NotRecorded("values or boundaries not recorded")
+    first, second = call.tensors[:2]
     edges, values = (first, second) if "search" in call.operator else (second, first)
     steps = max(1, ceil(log2(max(edges.shape[-1] if edges.shape else 1, 2))))
     return Cost(
