@@ -38,7 +38,7 @@ MOST_CHANNELS = 8192
 
 _DECODE = re.compile(r"paged_attention|decode|split_?kv|attention_3d|ll4mi", re.I)
 _PERSISTENT = re.compile(r"nvjet|segment_k|persistent|stream_?k|warpspecialized|_sk_|coop", re.I)
-_ARRAYS = re.compile(r"Array<char\s*\*,\s*(\d+)")
+_ARRAYS = re.compile(r"array<char\s*\*,\s*(\d+)", re.I)
 _VECTORIZED = re.compile(r"vectorized_elementwise_kernel<(\d+)|19vectorized_elementwise_kernelILi(\d+)")
 
 

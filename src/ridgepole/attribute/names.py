@@ -109,7 +109,7 @@ _COMPILED: tuple[tuple[re.Pattern[str], Family, Role], ...] = tuple(
 _SPECIAL_FIRST: tuple[tuple[re.Pattern[str], Family, Role], ...] = (
     # Convolutions that call their products gemm, and products inside cuDNN's own names.
     (re.compile(r"implicit_gemm|implicit_convolve|igemm_(?:fwd|bwd|wrw)|scudnn|conv\w*_sgemm", re.I), "conv", "main"),
-    (re.compile(r"_optimized_\w*nhwc|xmma_(?:fprop|dgrad|wgrad)", re.I), "conv", "main"),
+    (re.compile(r"_optimized_\w*nhwc|(?:xmma_|s\d+)(?:fprop|dgrad|wgrad)", re.I), "conv", "main"),
     (re.compile(r"multi_tensor_apply_kernel.*(?:adam|sgd|lamb|optimizer)", re.I), "optimizer", "main"),
 )
 

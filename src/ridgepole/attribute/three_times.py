@@ -84,14 +84,16 @@ def by_intensity(
 
 @cache
 def ridges(unit: Unit, dtype: str, among: frozenset[str] = frozenset()) -> tuple[float, float]:
-    """The lowest and highest ridge point, FLOP/B, of the catalog's GPUs (of the architectures `among`)."""
+    """The lowest and highest ridge point, FLOP/B, of the catalog's GPUs (of the architectures `among`).
+
+    Of matrix units only those that have the dtype: where it ran on one, the machine has it.
+    """
     found = [
-        ridge
+        rate.value / machine.bandwidth
         for machine in catalog.load().values()
         if machine.kind == "gpu"
-        and machine.peaks
         and (not among or machine.architecture in among)
-        and (ridge := machine.ridge(dtype, unit)) is not None
+        and (rate := machine.peak(unit, dtype) or (machine.rate(unit, dtype) if unit == "vector" else None)) is not None
     ]
     return (min(found), max(found)) if found else (0.0, float("inf"))
 

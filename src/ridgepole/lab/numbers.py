@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ridgepole import units
@@ -24,7 +25,7 @@ class Row:
     """One number: its name, its values by name, and how it reads."""
 
     name: str
-    values: dict[str, float]
+    values: Mapping[str, float]
     text: str
 
 

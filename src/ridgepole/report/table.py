@@ -13,7 +13,7 @@ def fitted(
     names: Sequence[str], rows: Sequence[Sequence[Text]], *, left: Collection[str] = (), giving: Collection[str] = ()
 ) -> Table:
     """A table of `rows` under `names`. Columns in `left` align left, others right; only those in `giving` are cut."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for name in names:
         table.add_column(
             name, justify="left" if name in left or name in giving else "right", no_wrap=name not in giving

@@ -8,6 +8,9 @@ from ridgepole import units
 from ridgepole.attribute.ledger import Bucket, DeviceLedger, Entry
 from ridgepole.session import Run
 
+ROOFS_KNOWN = 0.5
+"""Share of busy time whose bytes must be known before a share of the roofs says anything."""
+
 MEANING: Mapping[Bucket, str] = {
     "compute": "arithmetic was the limit",
     "memory": "moving bytes was the limit",
@@ -45,13 +48,14 @@ def utilization(run: Run) -> str:
     """What nvidia-smi would say beside what the roofs say."""
     device = run.busiest
     window = run.window_ns or 1
-    reached = device.roof_ns / window
+    ran = units.percent(device.resident_ns / window)
+    if run.machine.name and device.coverage.bytes >= ROOFS_KNOWN:
+        reached = f"the roofs were reached {units.percent(device.roof_ns / window)}"
+    else:
+        reached = "how near the roofs is not known"
     if device.device == "cpu":
-        return f"some op ran {units.percent(device.resident_ns / window)} of the time; roofs {units.percent(reached)}"
-    return (
-        f"nvidia-smi would say up to 100 %; some kernel ran {units.percent(device.resident_ns / window)} of the time; "
-        f"the roofs were reached {units.percent(reached)}"
-    )
+        return f"some op ran {ran} of the time; {reached}"
+    return f"nvidia-smi would say up to 100 %; some kernel ran {ran} of the time; {reached}"
 
 
 def known(device: DeviceLedger) -> str:

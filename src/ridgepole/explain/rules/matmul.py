@@ -51,8 +51,8 @@ def misaligned(case: Case) -> Finding | None:
         fix="pad",
         summary=(
             f"{units.percent(case.share(ns))} of this window went to {len(slow):,} matrix products with misaligned "
-            f"rows: {gemm.m} x {gemm.n} x {gemm.k} {cost.dtype} rows are a multiple of {gemm.aligned} bytes only, which "
-            f"rules out 16-byte loads; it reached {units.percent(reached)} of the roof."
+            f"rows: {gemm.m} x {gemm.n} x {gemm.k} {cost.dtype} rows are a multiple of {gemm.aligned} bytes only, "
+            f"which rules out 16-byte loads; it reached {units.percent(reached)} of the roof."
         ),
         fix_summary=(f"pad to a multiple of 8 elements (50,257 → 50,304): {case.change(gain)}"),
         how=f"pad {_odd(gemm)} to the next multiple of 64",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ridgepole import units
 from ridgepole.attribute.ledger import OpRow
+from ridgepole.attribute.names import named
 from ridgepole.explain.case import Case
 from ridgepole.explain.finding import Finding
 from ridgepole.explain.findings import rule
@@ -37,29 +38,31 @@ _FALLBACK = ("fuse", "move fewer bytes: fuse it, or use a smaller dtype", "torch
 
 @rule("memory-bound")
 def memory_bound(case: Case) -> Finding | None:
-    """The largest memory-bound operator, summed over its places in the program."""
+    """The largest memory-bound operator, summed over its places; kernels without one are summed by what they do."""
     groups: dict[str, list[OpRow]] = {}
+    family_of = _families(case)
     for row in case.device.ops:
         if row.bucket == "memory":
-            groups.setdefault(row.op, []).append(row)
+            groups.setdefault(_label(row, family_of), []).append(row)
     if not groups:
         return None
-    op, rows = max(groups.items(), key=lambda item: sum(row.ns for row in item[1]))
+    label, rows = max(groups.items(), key=lambda item: sum(row.ns for row in item[1]))
     ns = sum(row.ns for row in rows)
     if case.share(ns) < LEAST_SHARE:
         return None
-    family = _family(case, op)
+    family = family_of.get(rows[0].op) or named(rows[0].op).family
     fix, words, how, left = _ADVICE.get(family, _FALLBACK)
     gain = round(ns * (1 - left))
     moved = sum(row.bytes or 0 for row in rows)
     known = sum(row.known_ns for row in rows)
     rate = f", moving {units.nbytes(moved)} at {units.rate_bytes(moved / known * 1e9)}" if moved and known else ""
+    calls = sum(row.count for row in rows)
     return Finding(
         id="memory-bound",
         fix=fix,
         summary=(
-            f"{_plain(op)} is memory-bound and takes {units.percent(case.share(ns))} of this window: "
-            f"{sum(row.count for row in rows):,} calls, {units.nanoseconds(ns)}{rate}."
+            f"{label} is memory-bound and takes {units.percent(case.share(ns))} of this window: "
+            f"{calls:,} call{'s' if calls > 1 else ''}, {units.nanoseconds(ns)}{rate}."
         ),
         fix_summary=f"{words}: {case.change(gain)}",
         how=how,
@@ -67,18 +70,22 @@ def memory_bound(case: Case) -> Finding | None:
         after_ns=case.window - gain,
         arithmetic=f"{units.nanoseconds(ns)} x (1 - {left:g}) (assumed share of it the fix leaves)",
         upper_bound=True,
-        evidence={"op": op, "ns": ns, "bytes": moved, "family": family, "calls": sum(row.count for row in rows)},
+        evidence={"op": rows[0].op, "ns": ns, "bytes": moved, "family": family, "calls": calls},
     )
 
 
-def _family(case: Case, op: str) -> str:
+def _families(case: Case) -> Mapping[str, str]:
+    """Operators of the run with the family their formula gives."""
+    families: dict[str, str] = {}
     for span, _ in case.spans:
-        found = case.op(span)
-        cost = case.cost(span)
-        if found is not None and cost is not None and found.operator == op:
-            return cost.family
-    return ""
+        found, cost = case.op(span), case.cost(span)
+        if found is not None and cost is not None:
+            families[found.operator] = cost.family
+    return families
 
 
-def _plain(op: str) -> str:
-    return op.removeprefix("aten::").lstrip("_") + f" ({op})" if op.startswith("aten::") else op
+def _label(row: OpRow, family_of: Mapping[str, str]) -> str:
+    if row.op in family_of:
+        plain = row.op.removeprefix("aten::").lstrip("_")
+        return f"{plain} ({row.op})" if row.op.startswith("aten::") else row.op
+    return f"{named(row.op).family} (kernels with no op recorded)"

@@ -8,6 +8,9 @@ from ridgepole.explain.finding import Finding
 from ridgepole.explain.findings import rule
 
 MUCH = 0.25
+"""Share of the window from which unexplained time is said."""
+EDGES = 0.2
+"""Share of the window from which time outside the device's own work is said."""
 
 
 @rule("unknown-time")
@@ -39,6 +42,27 @@ def idle_unexplained(case: Case) -> Finding | None:
         "record with ProfilerActivity.CPU as well",
         ns,
     )
+
+
+@rule("outside-work")
+def outside_work(case: Case) -> Finding | None:
+    """A good part of the window lies before the first launch or after the last work."""
+    ns = case.ns("before-first", "after-last")
+    if case.share(ns) < EDGES:
+        return None
+    said = f"{units.percent(case.share(ns))} of this window lies before the GPU's first launch or after its last work."
+    how = "prepare inputs ahead (a data loader's workers), or leave that stretch out with a step marker"
+    return _statement(case, "outside-work", said, how, ns)
+
+
+@rule("stalled")
+def stalled(case: Case) -> Finding | None:
+    """Launched work that did not start: another stream, rank or process held it up."""
+    ns = case.ns("stall")
+    if case.share(ns) < EDGES:
+        return None
+    said = f"{units.percent(case.share(ns))} of this window launched work waited for another stream, rank or process."
+    return _statement(case, "stalled", said, "look at the same window of the other ranks; stragglers show there", ns)
 
 
 @rule("compute-bound")
