@@ -27,11 +27,12 @@ def target(owner: str, name: str, inputs: Sequence[str]) -> Target:
     if owner.endswith(".py") and not path.is_file():
         raise BadInput(f"there is no file {owner}")
 
+    values = {key: given.make(value) for key, value in named.items()}
+
     def prepare() -> tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]:
         with _own_output():
             module = _file(path) if owner.endswith(".py") else _module(owner)
             fn = _callable(module, owner, name, named)
-            values = {key: given.make(value) for key, value in named.items()}
         return _quiet(fn), (), values
 
     return Target(name=f"{path.name if owner.endswith('.py') else owner}:{name}", prepare=prepare)
@@ -116,8 +117,10 @@ def _offers(module: ModuleType) -> str:
         name
         for name, value in vars(module).items()
         if not name.startswith("_")
-        and (inspect.isfunction(value) or isinstance(value, torch.nn.Module) or inspect.isclass(value))
-        and getattr(value, "__module__", module.__name__) in (module.__name__, None)
+        and (
+            isinstance(value, torch.nn.Module)
+            or ((inspect.isfunction(value) or inspect.isclass(value)) and value.__module__ == module.__name__)
+        )
     ]
     if not names:
         return "no function"

@@ -186,7 +186,8 @@ def _decode(model: Any, batch: int, context: int) -> Callable[[], Any]:
         raise BadInput(f"{model.config.model_type} returns no cache: use --step prefill")
     argument = next(name for name in CACHES if name in takes)
     if getattr(model.config, "is_encoder_decoder", False):
-        encoded = type(before)(last_hidden_state=before["encoder_last_hidden_state"])
+        outputs = importlib.import_module("transformers.modeling_outputs")
+        encoded = outputs.BaseModelOutput(last_hidden_state=before["encoder_last_hidden_state"])
         given = {"encoder_outputs": encoded, "decoder_input_ids": torch.zeros(batch, 1, dtype=torch.int64)}
     else:
         given = {"input_ids": torch.zeros(batch, 1, dtype=torch.int64)}
