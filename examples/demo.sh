@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-demo-output}
 mkdir -p "$out"
-export RIDGEPOLE_HOME="$PWD/$out/home"
+RIDGEPOLE_HOME="$(cd "$out" && pwd)/home"
+export RIDGEPOLE_HOME
 
 say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; }
 run() { say "$@"; "$@"; }

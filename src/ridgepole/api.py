@@ -206,7 +206,8 @@ def _price_program(
             timeline = predicted.timeline
             ledger = attribute(timeline, each)
             run = session.run_from(ledger, timeline, find(ledger, timeline, each), each)
-            prices.append(session.priced(predicted, run, cost_per_hour))
+            compiled = predict(program, each, "compiled", tf32=tf32) if mode == "eager" else None
+            prices.append(session.priced(predicted, run, cost_per_hour, compiled))
             runs.append(run)
     return session.price_run(program.name, prices, runs)
 

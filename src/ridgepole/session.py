@@ -18,6 +18,7 @@ from typing import Literal
 import msgspec
 
 from ridgepole.attribute.ledger import BUCKETS, Bucket, DeviceLedger, Ledger
+from ridgepole.attribute.rows import place_in_program
 from ridgepole.errors import BadInput
 from ridgepole.explain.finding import Finding
 from ridgepole.machine.model import Machine
@@ -127,6 +128,15 @@ class UnpricedOp:
 
 
 @dataclass(frozen=True, slots=True)
+class Fused:
+    """The same program compiled: pointwise chains and reductions fused."""
+
+    seconds: float
+    travel_seconds: float
+    launches: int
+
+
+@dataclass(frozen=True, slots=True)
 class Priced:
     """One program on one machine in one mode. Seconds, bytes, FLOP.
 
@@ -159,6 +169,7 @@ class Priced:
     sources: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     range_source: str = ""
+    fused: Fused | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +226,11 @@ def price_run(target: str, prices: Sequence[Priced], runs: Sequence[Run]) -> Pri
     return PriceRun(SCHEMA, _version(), now(), target, tuple(prices), tuple(runs))
 
 
-def priced(price: Price, run: Run, cost_per_hour: float | None = None) -> Priced:
-    """`price` as plain data; `run` is its timeline explained, whose buckets it takes. Money only if asked."""
+def priced(price: Price, run: Run, cost_per_hour: float | None = None, compiled: Price | None = None) -> Priced:
+    """`price` as plain data; `run` is its timeline explained, whose buckets it takes. Money only if asked.
+
+    `compiled`: the same program priced as compiled, to set beside an eager one.
+    """
     notes = list(price.notes)
     if cost_per_hour is not None:
         each = cost(price.seconds, cost_per_hour)
@@ -259,6 +273,7 @@ def priced(price: Price, run: Run, cost_per_hour: float | None = None) -> Priced
         peak_memory_bytes=price.peak_memory,
         sources={"launch": price.launch_source},
         notes=tuple(notes),
+        fused=None if compiled is None else Fused(compiled.seconds, compiled.travel, compiled.launches),
     )
 
 
@@ -268,7 +283,7 @@ def _op_price(row: PricedOp) -> OpPrice:
     times = {"compute": row.each.compute, "memory": row.each.memory, "overhead": row.each.floor}
     return OpPrice(
         op=row.operator,
-        where=row.op.where.module or row.op.where.source,
+        where=place_in_program(row.op.where),
         count=row.count,
         seconds=row.seconds,
         bucket=max(times, key=lambda name: times[name]),

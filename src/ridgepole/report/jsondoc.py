@@ -133,6 +133,13 @@ def _price(p: Priced) -> dict[str, Any]:
         "math_seconds": p.math_seconds,
         "parameter_bytes": p.parameter_bytes,
         "peak_memory_bytes": p.peak_memory_bytes,
+        "fused": None
+        if p.fused is None
+        else {
+            "seconds": p.fused.seconds,
+            "travel_seconds": p.fused.travel_seconds,
+            "launches": p.fused.launches,
+        },
         "buckets": dict(p.buckets),
         "geometry": [
             {

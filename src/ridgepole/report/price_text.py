@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ridgepole import units
-from ridgepole.report import words
+from ridgepole.report import table, words
 from ridgepole.report.table import fitted
 from ridgepole.report.text import COLOR
 from ridgepole.session import Priced, PriceRun, Run
@@ -18,19 +16,17 @@ from ridgepole.session import Priced, PriceRun, Run
 
 def render(run: PriceRun, *, width: int = 100, top: int = 8, number: int | None = None, color: bool = False) -> str:
     """The price as text. `number`: the run's, where it was saved."""
-    out = io.StringIO()
-    console = Console(
-        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, markup=False, emoji=False
-    )
-    console.print(Text(f"price of {run.target}", style="bold"))
+    return table.render(_parts(run, top, number), width=width, color=color)
+
+
+def _parts(run: PriceRun, top: int, number: int | None) -> Iterable[Text | Table]:
+    yield Text(f"price of {run.target}", style="bold")
     if len(run.prices) > 1:
-        console.print(_side_by_side(run.prices))
+        yield _side_by_side(run.prices)
     for price, predicted in zip(run.prices, run.runs, strict=True):
-        for part in _one(price, predicted, top):
-            console.print(part)
+        yield from _one(price, predicted, top)
     if number is not None:
-        console.print(Text(f"saved as run {number} · ridgepole show {number} -o timeline.trace.json", style="dim"))
-    return out.getvalue()
+        yield Text(f"saved as run {number} · ridgepole show {number} -o timeline.trace.json", style="dim")
 
 
 def _side_by_side(prices: tuple[Priced, ...]) -> Table:
@@ -80,6 +76,11 @@ def _one(p: Priced, predicted: Run, top: int) -> Iterable[Text | Table]:
         f" ({units.seconds(p.low)} to {units.seconds(p.high)}, {p.range_source})",
         f"   GPU busy {units.seconds(p.gpu_seconds)}",
     )
+    if p.fused is not None and p.fused.launches < p.launches:
+        yield Text(
+            f"  fused     {p.fused.launches:,} kernel{'s' if p.fused.launches != 1 else ''} instead of {p.launches:,}: "
+            f"{units.seconds(p.fused.travel_seconds)} of travel, {units.seconds(p.fused.seconds)}   (--mode compiled)"
+        )
     parts = [
         (f"{bucket} {units.percent(ns / (predicted.window_ns or 1))} ({units.nanoseconds(ns)})", COLOR[bucket])
         for bucket, ns in words.shown_buckets(predicted.busiest)

@@ -1,12 +1,25 @@
-"""Tables whose figures stay whole: only the columns named as giving way are cut to the width there is."""
+"""How reports are laid out: lines without trailing blanks, tables whose figures stay whole."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import io
+from collections.abc import Collection, Iterable, Sequence
 
 from rich import box
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
+
+
+def render(parts: Iterable[RenderableType], *, width: int, color: bool) -> str:
+    """`parts` as text of `width` columns; names are never taken for markup."""
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, markup=False, emoji=False
+    )
+    for part in parts:
+        console.print(part)
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 
 def fitted(

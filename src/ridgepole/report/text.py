@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -13,7 +11,7 @@ from ridgepole import units
 from ridgepole.attribute.causes import CAUSES
 from ridgepole.attribute.ledger import Bucket, DeviceLedger, OpRow
 from ridgepole.explain.finding import Finding
-from ridgepole.report import words
+from ridgepole.report import table, words
 from ridgepole.report.table import cut, fitted
 from ridgepole.session import Run
 
@@ -32,13 +30,7 @@ SMALL_CAUSE = 0.005
 
 def render(run: Run, *, width: int = 100, top: int = 10, number: int | None = None, color: bool = False) -> str:
     """The report as text. `number`: the run's, where it was saved. `color`: with ANSI colours."""
-    out = io.StringIO()
-    console = Console(
-        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, markup=False, emoji=False
-    )
-    for part in _parts(run, width, top, number):
-        console.print(part)
-    return out.getvalue()
+    return table.render(_parts(run, width, top, number), width=width, color=color)
 
 
 def _parts(run: Run, width: int, top: int, number: int | None) -> Iterable[Text | Table]:

@@ -7,7 +7,15 @@ from collections.abc import Iterable
 
 from ridgepole.timeline.clock import nanoseconds
 from ridgepole.timeline.events import NO_ARGS, Args, Event
-from ridgepole.timeline.kinds import Role, is_annotation, kernel_kind, role, runtime_kind, task_role
+from ridgepole.timeline.kinds import (
+    Role,
+    is_annotation,
+    is_collective_range,
+    kernel_kind,
+    role,
+    runtime_kind,
+    task_role,
+)
 from ridgepole.timeline.model import Kind, Launch
 from ridgepole.timeline.rows import CallKey, Module, Row, Rows, Stream
 
@@ -69,6 +77,9 @@ class Collector:
         end = start + length
         if what == "op" and is_annotation(name):
             what = "annotation"
+        elif what == "annotation" and is_collective_range(name) and (bytes(args.dims) or bytes(args.dims_2021)):
+            # The op around it often has a list of tensors, whose shapes are not recorded: here they are.
+            what = "op"
         if what == "op":
             self._op(event, args, name, start, end)
         elif what == "runtime":

@@ -105,6 +105,14 @@ def is_annotation(name: str) -> bool:
     return name.startswith(_ANNOTATION)
 
 
+_COMMUNICATION = re.compile(r"^(?:nccl|rccl|gloo|ucc|xccl|hccl|mpi|cncl|mccl):")
+
+
+def is_collective_range(name: str) -> bool:
+    """Whether a range is a collective call as its library marks it, with the message among its arguments."""
+    return _COMMUNICATION.search(name) is not None
+
+
 _GRADIENT = re.compile(r"^(?:autograd::engine::evaluate_function|torch::autograd::)|Backward\d*$")
 
 

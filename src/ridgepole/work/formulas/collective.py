@@ -7,11 +7,15 @@ from ridgepole.work.op import Call, Cost
 
 _SPACES = ("c10d::", "_c10d_functional::", "nccl:", "symm_mem::", "vllm::", "_C_custom_ar::")
 _VERBS = (
+    "_all_gather_base _reduce_scatter_base all_gather_base reduce_scatter_base all_gather_v reduce_scatter_v reduce gather "
+    "scatter alltoall alltoall_base all_reduce_sparse all_reduce_barrier "
     "allreduce_ all_reduce all_reduce_ allreduce allgather_ all_gather_into_tensor _allgather_base_ all_gather "
     "allgather_into_tensor_coalesced_ reduce_scatter_ reduce_scatter_tensor _reduce_scatter_base_ reduce_scatter "
     "broadcast_ broadcast alltoall_ all_to_all_single alltoall_base_ all_to_all reduce_ send recv_ scatter_ gather_ "
     "barrier all_reduce_coalesced_ all_reduce_reg all_reduce_unreg two_shot_all_reduce one_shot_all_reduce"
 )
+_ALIKE = ("all_reduce", "allreduce", "broadcast")
+"""Collectives that leave every rank with as much as it gave."""
 
 
 @formula(
@@ -24,8 +28,9 @@ def collective(call: Call) -> Cost:
     if not tensors:
         raise NotRecorded("message size not recorded")
     size = sum(t.nbytes for t in tensors)
-    out = sum(t.nbytes for t in call.outputs) or size
-    return Cost(0, size, out, tensors[0].dtype, "vector", "collective")
+    out = sum(t.nbytes for t in call.outputs)
+    said = "" if out or any(word in call.operator for word in _ALIKE) else "as much is taken to come in as goes out"
+    return Cost(0, size, out or size, tensors[0].dtype, "vector", "collective", assumed=said)
 
 
 @formula("_c10d_functional::wait_tensor", "c10d::monitored_barrier_")
