@@ -31,6 +31,7 @@ from ridgepole.timeline.record import record_function
 LLAMA_3_8B = decode.Shape(hidden=4096, layers=32, vocab=128256, context=128)
 TINY = decode.Shape(hidden=256, layers=2, vocab=512, context=16)
 ROUNDS = 4
+LISTED = ("bare_before_ms", "bare_after_ms", "drift_percent", "window_ms", "difference_percent", "inflation")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -127,16 +128,23 @@ def _kernels(recording: Recording, steps: int) -> float:
 
 
 def measure(name: str, step: Callable[[], object], *, tiny: bool) -> dict[str, object]:
-    """Several rounds; the row is the one whose stopwatch drifted least between before and after, all are listed.
+    """Rounds of stopwatch, recorder, stopwatch: the medians of all rounds against each other, and every round.
 
-    The host of a virtual machine drifts by more than the 3 % that is asked for, so a round says little where the
-    stopwatch disagrees with itself.
+    The host of a virtual machine wanders by more within a round than the 3 % that is asked for, so a single round
+    says little; interleaved, both sides see the same wandering.
     """
     stopwatch(step, 1 if tiny else 4)  # warm-up: kernels are chosen, memory is found, clocks rise
     rounds = [one_round(name, step, tiny=tiny) for _ in range(1 if tiny else ROUNDS)]
-    row = min(rounds, key=lambda r: abs(float(str(r["drift_percent"]))))
-    listed = ("bare_before_ms", "bare_after_ms", "drift_percent", "window_ms", "difference_percent", "inflation")
-    return {**row, "rounds": [{key: r.get(key) for key in listed} for r in rounds]}
+    bare = statistics.median(float(str(r[key])) for r in rounds for key in ("bare_before_ms", "bare_after_ms"))
+    window = statistics.median(float(str(r["window_ms"])) for r in rounds)
+    last = {key: value for key, value in rounds[-1].items() if key not in LISTED}
+    return {
+        **last,
+        "bare_ms": bare,
+        "window_ms": window,
+        "difference_percent": 100 * (window / bare - 1),
+        "rounds": [{key: r.get(key) for key in LISTED} for r in rounds],
+    }
 
 
 def one_round(name: str, step: Callable[[], object], *, tiny: bool) -> dict[str, object]:
