@@ -19,6 +19,10 @@ REACHES = (16, 8, 4, 2, 1)
 NEAR, FAR = 1.15, 1.5
 """A candidate whose time is within `NEAR` of a kernel's, with all others beyond `FAR`, is the one."""
 
+UNALIKE, STEADY_NS = 2.0, 20_000
+"""Kernels of at least `STEADY_NS` whose times are further apart than this did not do the same work; shorter ones vary
+with the state of clocks and caches."""
+
 Signature = Hashable
 
 
@@ -89,6 +93,8 @@ def _match(
         by = "name and grid" if with_grid else "name, as grids are not recorded,"
         if len(candidates) == 1:
             only = next(iter(candidates.values()))
+            if not _alike(piece, only):
+                continue
             yield piece, _found(only, f"matched by {by} to {_calls(only)} in {reference.label}")
             continue
         chosen = pasts.choose(order, place[piece.span])
@@ -189,6 +195,14 @@ def _window(order: Sequence[Signature], at: int, before: int, after: int) -> Has
     if at < before or at + after >= len(order):
         return None
     return hash(tuple(order[at - before : at + after + 1]))
+
+
+def _alike(piece: Piece, only: _Candidate) -> bool:
+    """Whether the only candidate can be the one: grids of persistent kernels are one for all shapes, times are not."""
+    typical = only.typical
+    if not piece.ns or not typical or max(piece.ns, typical) < STEADY_NS:
+        return True
+    return max(typical / piece.ns, piece.ns / typical) <= UNALIKE
 
 
 def _nearest(piece: Piece, candidates: Sequence[_Candidate]) -> _Candidate | None:

@@ -16,7 +16,7 @@ from ridgepole import dtypes
 from ridgepole.attribute.ledger import Bucket
 from ridgepole.attribute.names import MATRIX, Named, named
 from ridgepole.attribute.shares import Piece
-from ridgepole.attribute.three_times import KERNEL_FLOOR, ridges
+from ridgepole.attribute.three_times import KERNEL_FLOOR, fits_in_time, ridges
 from ridgepole.machine.model import Machine, Unit
 
 NEAR_FLOOR = 1.5
@@ -64,6 +64,8 @@ def infer(piece: Piece, machine: Machine | None, among: frozenset[str] = frozens
         return Inferred("communication", "exposed-communication", "a collective, by its name")
     floor = None if machine is None else machine.overheads.floor.value
     nbytes = _elementwise_bytes(piece, name)
+    if nbytes is not None and machine is not None and piece.ns and not fits_in_time(nbytes, piece.ns, machine):
+        nbytes = None
     if floor is not None and piece.ns is not None and piece.ns * 1e-9 <= NEAR_FLOOR * floor:
         why = f"its {piece.ns:,} ns are within {NEAR_FLOOR}x of the smallest kernel's: starting it is most of its time"
         return Inferred("overhead", KERNEL_FLOOR, why, nbytes, dtype=name.dtype)
@@ -74,6 +76,8 @@ def infer(piece: Piece, machine: Machine | None, among: frozenset[str] = frozens
     why = f"{name.family} kernel by its name: memory-bound by nature, whatever its shapes"
     if nbytes is not None:
         why = f"{why}; bytes from its grid, {name.dtype} elements and operands by its name"
+        if floor is not None and machine is not None and nbytes / machine.bandwidth < floor:
+            return Inferred("overhead", KERNEL_FLOOR, why, nbytes, dtype=name.dtype)
     return Inferred("memory", "memory", why, nbytes, dtype=name.dtype)
 
 

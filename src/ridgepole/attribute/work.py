@@ -15,7 +15,7 @@ from ridgepole.attribute.causes import cause_of_transfer
 from ridgepole.attribute.experts import experts
 from ridgepole.attribute.inference import infer
 from ridgepole.attribute.ledger import KernelWork
-from ridgepole.attribute.names import MATRIX, named
+from ridgepole.attribute.names import MATRIX
 from ridgepole.attribute.shares import Piece, Share, pieces, shares
 from ridgepole.attribute.three_times import KERNEL_FLOOR, SLACK, fits_in_time, from_cache, suspects, times
 from ridgepole.machine.model import Machine
@@ -208,11 +208,11 @@ def _collective(timeline: Timeline, index: int) -> KernelWork:
         reason = "message size not recorded"
         return KernelWork("communication", "exposed-communication", "exact", reason=reason)
     return KernelWork(
-        "communication", "exposed-communication", share.quality, flops=share.flops, bytes=share.bytes, dtype=share.dtype
+        "communication",
+        "exposed-communication",
+        share.quality,
+        flops=share.flops,
+        bytes=share.bytes,
+        dtype=share.dtype,
+        reason=share.reason,
     )
-
-
-def family(name: str) -> str:
-    """The family of a kernel by its name ("" where it says nothing)."""
-    found = named(name).family
-    return "" if found == "other" else found
