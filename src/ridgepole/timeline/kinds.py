@@ -105,7 +105,7 @@ def is_annotation(name: str) -> bool:
     return name.startswith(_ANNOTATION)
 
 
-_COMMUNICATION = re.compile(r"^(?:nccl|rccl|gloo|ucc|xccl|hccl|mpi|cncl|mccl):")
+_COMMUNICATION = re.compile(r"^(?:nccl|rccl|xccl|hccl|cncl|mccl):")
 
 
 def is_collective_range(name: str) -> bool:

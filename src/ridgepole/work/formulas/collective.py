@@ -7,12 +7,12 @@ from ridgepole.work.op import Call, Cost
 
 _SPACES = ("c10d::", "_c10d_functional::", "nccl:", "symm_mem::", "vllm::", "_C_custom_ar::")
 _VERBS = (
-    "_all_gather_base _reduce_scatter_base all_gather_base reduce_scatter_base all_gather_v reduce_scatter_v reduce gather "
-    "scatter alltoall alltoall_base all_reduce_sparse all_reduce_barrier "
     "allreduce_ all_reduce all_reduce_ allreduce allgather_ all_gather_into_tensor _allgather_base_ all_gather "
+    "_all_gather_base all_gather_base all_gather_v reduce_scatter_v _reduce_scatter_base reduce_scatter_base "
     "allgather_into_tensor_coalesced_ reduce_scatter_ reduce_scatter_tensor _reduce_scatter_base_ reduce_scatter "
-    "broadcast_ broadcast alltoall_ all_to_all_single alltoall_base_ all_to_all reduce_ send recv_ scatter_ gather_ "
-    "barrier all_reduce_coalesced_ all_reduce_reg all_reduce_unreg two_shot_all_reduce one_shot_all_reduce"
+    "broadcast_ broadcast alltoall_ all_to_all_single alltoall_base_ all_to_all alltoall alltoall_base reduce reduce_ "
+    "send recv_ scatter scatter_ gather gather_ barrier all_reduce_coalesced_ all_reduce_reg all_reduce_unreg "
+    "all_reduce_barrier two_shot_all_reduce one_shot_all_reduce"
 )
 _ALIKE = ("all_reduce", "allreduce", "broadcast")
 """Collectives that leave every rank with as much as it gave."""
