@@ -235,6 +235,17 @@ def test_every_device_span_is_accounted_for_and_nothing_else() -> None:
     assert set(program.done(None)) == expected
 
 
+def test_where_the_cpu_is_the_machine_ops_are_its_kernels_and_an_allocation_moves_nothing() -> None:
+    scene = Scene(end=1_000_000)
+    scene.ops += [op("aten::add", matrix(512, 512, dtype=F32), matrix(512, 512, dtype=F32), 1)]
+    scene.ops += [Op(Call("aten::empty", ()), Cost(0, 0, 0, F32, "vector", "view", 0))]
+    add = scene.add("cpu/1", 0, 900_000, "kernel", "aten::add", op=0)
+    empty = scene.add("cpu/1", 900_000, 901_000, "kernel", "aten::empty", op=1)
+    work = kernel_work(scene.timeline(), None)
+    assert (work[add].bucket, work[add].bytes) == ("memory", 3 * 512 * 512 * 4)
+    assert (work[empty].bucket, work[empty].cause, work[empty].bytes) == ("overhead", "kernel-floor", 0)
+
+
 @settings(max_examples=50)
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=6), st.integers(0, 10**6), st.integers(0, 10**9))
 def test_shares_add_up_to_the_cost_of_the_op(times: list[int], nbytes: int, flops: int) -> None:

@@ -99,8 +99,8 @@ def _as_matched(piece: Piece, matched: Mapping[int, Matched]) -> Piece:
 def _work(piece: Piece, share: Share | None, machine: Machine | None, among: frozenset[str]) -> KernelWork:
     if share is not None:
         return _priced(piece, share, machine, among)
-    if machine is not None and machine.kind == "cpu" and _moves_nothing(piece):
-        floor = machine.overheads.floor.value
+    if _moves_nothing(piece):
+        floor = None if machine is None else machine.overheads.floor.value
         why = "allocates or views: it moves nothing"
         return KernelWork("overhead", KERNEL_FLOOR, "exact", 0, 0, t_compute=0.0, t_memory=0.0, floor=floor, reason=why)
     found = infer(piece, machine, among)
@@ -119,7 +119,9 @@ def _work(piece: Piece, share: Share | None, machine: Machine | None, among: fro
 
 
 def _moves_nothing(piece: Piece) -> bool:
-    return piece.op is not None and isinstance(piece.op.cost, Cost) and piece.op.cost.family == "view"
+    """Whether it is an op itself (the CPU being the machine), and one that only allocates or views."""
+    op = piece.op
+    return op is not None and piece.name == op.operator and isinstance(op.cost, Cost) and op.cost.family == "view"
 
 
 def _priced(piece: Piece, share: Share, machine: Machine | None, among: frozenset[str]) -> KernelWork:
