@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
+from ridgepole import collecting
 from ridgepole.errors import BadInput, RidgepoleError
 from ridgepole.machine import catalog
 from ridgepole.machine.model import Machine
@@ -60,25 +60,10 @@ def explain_trace(path: str, *, machine: str | None = None, steps: str | None = 
     """Read, attribute and explain a trace. Raises BadInput for a file that is none."""
     from ridgepole.timeline import reader
 
-    with _quiet_collector():
+    with collecting.held():
         timeline = reader.read(Path(path), steps=steps)
         other = reader.read(Path(beside)) if beside is not None else None
         return _explain(timeline, machine, other)
-
-
-@contextmanager
-def _quiet_collector() -> Iterator[None]:
-    # A trace is a few hundred thousand small objects that all live to the end: scanning them again and again for
-    # cycles that are not there took a third of the time.
-    import gc
-
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _explain(timeline: Timeline, machine_name: str | None, beside: Timeline | None = None) -> Run:

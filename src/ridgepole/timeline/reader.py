@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from ridgepole import units
+from ridgepole import collecting, units
 from ridgepole.errors import BadInput
 from ridgepole.timeline import build, clip, devices, graphs, hostonly, link, window
 from ridgepole.timeline.collect import Collector
@@ -25,24 +22,12 @@ def read(path: str | os.PathLike[str], *, steps: str | None = None) -> Timeline:
     `steps`: which profiler steps to explain ("2", "1-3", "all"); None: all of them where the file has steps, else
     from the first event to the last. Raises BadInput for what is no trace or has nothing to explain.
     """
-    with _few_collections():
+    with collecting.held():
         document = Document(Source(path))
         collector = Collector()
         for batch in document.batches():
             collector.add(batch)
         return _timeline(collector.rows, document, Path(path), steps)
-
-
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """No cyclic collection while a trace is read: it makes much and frees little, and nothing in cycles."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _timeline(rows: Rows, document: Document, path: Path, asked: str | None) -> Timeline:

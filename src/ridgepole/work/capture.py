@@ -6,10 +6,10 @@ program = capture(step, (batch,), name="step")
 from __future__ import annotations
 
 import contextlib
-import gc
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ridgepole import collecting
 from ridgepole.errors import BadInput, Missing, RidgepoleError
 from ridgepole.work.op import Program
 
@@ -42,7 +42,7 @@ def capture(
     from ridgepole.work.stage import Stage
 
     stage = Stage()
-    with uncollected(), stage:
+    with collecting.held(), stage:
         if prepare is not None:
             with _told():
                 fn, args, kwargs = prepare()
@@ -55,18 +55,6 @@ def capture(
             program = stage.program(name, notes)
             del result
     return program
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Without garbage collection, which took a quarter of the time: what imports and captures make stays anyway."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _call_the_users_function(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:

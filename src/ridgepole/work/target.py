@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ridgepole import collecting
 from ridgepole.errors import BadInput
 from ridgepole.work.op import Program
 
@@ -49,9 +50,8 @@ def load(
         if inputs:
             raise BadInput("a config.json takes no inputs: use --step, --batch and --context")
         from ridgepole.work import huggingface
-        from ridgepole.work.capture import uncollected
 
-        with uncollected():
+        with collecting.held():
             return huggingface.target(config, step=step, batch=batch, context=context)
     if step is not None:
         raise BadInput(f"--step is for a Hugging Face config.json, and {text} is none")
