@@ -63,21 +63,19 @@ def explain_trace(path: str, *, machine: str | None = None, steps: str | None = 
     with collecting.held():
         timeline = reader.read(Path(path), steps=steps)
         other = reader.read(Path(beside)) if beside is not None else None
-        return _explain(timeline, machine, other)
+        known, notes = _machine_of(timeline, machine)
+        return _explain(timeline, known, notes, other)
 
 
-def _explain(timeline: Timeline, machine_name: str | None, beside: Timeline | None = None) -> Run:
+def _explain(
+    timeline: Timeline, known: Machine | None, notes: Sequence[str] = (), beside: Timeline | None = None
+) -> Run:
     from ridgepole.attribute.attribute import attribute
     from ridgepole.explain.findings import find
     from ridgepole.session import run_from
 
-    known, notes = _machine_of(timeline, machine_name)
     ledger = attribute(timeline, known, beside=beside)
     run = run_from(ledger, timeline, find(ledger, timeline, known), known)
-    return _with_notes(run, notes)
-
-
-def _with_notes(run: Run, notes: Sequence[str]) -> Run:
     return replace(run, notes=(*run.notes, *notes)) if notes else run
 
 
@@ -147,7 +145,10 @@ def _explain_live(recording: Recording, machine_name: str | None) -> Run:
     if timeline is None:
         raise recording.error or BadInput("nothing was recorded")
     on_cpu = bool(timeline.devices) and timeline.devices[0].id == "cpu"
-    return _explain(timeline, machine_name or ("cpu" if on_cpu else None))
+    if machine_name is None and on_cpu:
+        return _explain(timeline, machine("cpu"))
+    known, notes = _machine_of(timeline, machine_name)
+    return _explain(timeline, known, notes)
 
 
 def price_target(

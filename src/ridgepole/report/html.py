@@ -30,6 +30,7 @@ def render(run: Run) -> str:
         ledger=ledger,
         spoken=", ".join(f"{row['bucket']} {row['percent']}" for row in ledger),
         utilization=words.utilization(run),
+        inflation=words.inflation(run),
         known=words.known(run.busiest),
         ops=[_op_row(row, busy) for row in ops[:MOST_OPS]],
         others=[words.summary(device, run.window_ns) for device in run.devices[1:]],

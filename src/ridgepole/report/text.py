@@ -39,9 +39,8 @@ def _parts(run: Run, width: int, top: int, number: int | None) -> Iterable[Text 
     yield Text()
     yield _ledger(run, width)
     yield Text("  " + words.utilization(run), style="dim")
-    if run.inflation is not None:
-        scaled = "; idle is scaled to the unrecorded time" if run.scaled else ""
-        yield Text(f"  recording slowed each step {run.inflation:.2f}x{scaled}", style="dim")
+    if said := words.inflation(run):
+        yield Text(f"  {said}", style="dim")
     yield Text()
     yield _findings(run)
     yield _ops(run.busiest, top, width)

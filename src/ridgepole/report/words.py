@@ -58,6 +58,16 @@ def utilization(run: Run) -> str:
     return f"nvidia-smi would say up to 100 %; some kernel ran {ran} of the time; {reached}"
 
 
+def inflation(run: Run) -> str:
+    """How much recording slowed each step, and what was done about it; "" where that was not timed."""
+    if run.inflation is None:
+        return ""
+    if run.inflation < 1:
+        return f"the recorded steps took {run.inflation:.2f}x the unrecorded ones: something else slowed those"
+    scaled = "; idle is scaled to the unrecorded time" if run.scaled else ""
+    return f"recording slowed each step {run.inflation:.2f}x{scaled}"
+
+
 def known(device: DeviceLedger) -> str:
     """What share of the device's busy time is known, and how."""
     c = device.coverage

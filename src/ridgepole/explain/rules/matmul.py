@@ -76,7 +76,7 @@ def _odd(gemm: Gemm) -> str:
 @rule("tensor-cores-off")
 def tensor_cores_off(case: Case) -> Finding | None:
     """fp32 products on the vector units of a machine whose tensor cores take TF32 or bf16."""
-    if case.machine is None:
+    if case.machine is None or case.machine.kind != "gpu":
         return None
     faster = case.machine.peak("tensor", "tf32") or case.machine.peak("tensor", "bfloat16")
     plain = case.machine.peak("vector", "float32")
