@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from ridgepole import dtypes
+from ridgepole.attribute.lookups import Lookups, lookups, update
 from ridgepole.attribute.names import dtype_of
 from ridgepole.work.cost import assess, retyped
 from ridgepole.work.op import Call, Cost, Op, Tensor
@@ -22,12 +23,28 @@ INDEX = 8
 Sizes = Mapping[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]]
 """Output sizes of convolutions by the shapes of input and weight, as their backward passes record them."""
 
-NO_SIZES: Sizes = {}
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What a timeline's ops record of each other."""
+
+    sizes: Sizes
+    lookups: Lookups
 
 
-def recover(op: Op, kernels: Sequence[Kernel], sizes: Sizes = NO_SIZES) -> Cost | None:
+NOTHING = Elsewhere({}, {})
+
+
+def elsewhere(ops: Sequence[Op]) -> Elsewhere:
+    """What `ops` record of each other."""
+    return Elsewhere(convolution_sizes(ops), lookups(ops))
+
+
+def recover(op: Op, kernels: Sequence[Kernel], known: Elsewhere = NOTHING) -> Cost | None:
     """The cost of an unpriced op, as far as its kernels and other ops make up for what was not recorded; else None."""
-    call = _sized(op.call, sizes)
+    call = _sized(op.call, known.sizes)
+    if "SplitLookupFunction" in call.operator:
+        return update(call, known.lookups)
     special = _SPECIAL.get(call.operator)
     if special is not None:
         found = special(call, kernels)

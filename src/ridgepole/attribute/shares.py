@@ -12,8 +12,9 @@ from math import ceil
 
 from ridgepole import dtypes
 from ridgepole.attribute.ledger import Quality
+from ridgepole.attribute.lookups import sort_pass
 from ridgepole.attribute.names import MATRIX, Named, named
-from ridgepole.attribute.recover import Sizes, convolution_sizes, recover
+from ridgepole.attribute.recover import Elsewhere, elsewhere, recover
 from ridgepole.machine.model import Unit
 from ridgepole.timeline.model import Span, Timeline
 from ridgepole.work.op import Cost, Family, Gemm, Op
@@ -111,13 +112,13 @@ def calls(timeline: Timeline, found: Sequence[Piece]) -> list[Call]:
     That is the nearest enclosing op with a cost, unless another op inside it has one and it launches nothing itself:
     then its cost is the inner op's, and a stray kernel (a fill, a conversion) has no claim to it.
     """
-    sizes = convolution_sizes(timeline.ops)
+    known = elsewhere(timeline.ops)
     groups: dict[tuple[int, int], list[Piece]] = {}
     owners: dict[tuple[int, int], tuple[int | None, bool]] = {}
     spoken_for: set[int] = set()
     for piece in found:
         chain = list(_ancestors(timeline, timeline.spans[piece.span]))
-        place = next((i for i, at in enumerate(chain) if _costed(timeline, at, piece, sizes)), None)
+        place = next((i for i, at in enumerate(chain) if _costed(timeline, at, piece, known)), None)
         if place is not None:
             key = (1, chain[place])
             spoken_for.update(chain[place + 1 :])
@@ -140,7 +141,7 @@ def calls(timeline: Timeline, found: Sequence[Piece]) -> list[Call]:
         if isinstance(op.cost, Cost) and not _is_view(op.cost):
             result.append(Call(op, op.cost, True, tuple(group)))
             continue
-        cost = recover(op, [(p.name, p.grid) for p in group], sizes)
+        cost = recover(op, [(p.name, p.grid) for p in group], known)
         if cost is not None:
             result.append(Call(op, cost, False, tuple(group)))
     return result
@@ -155,7 +156,7 @@ def _ancestors(timeline: Timeline, span: Span) -> Iterable[int]:
         at = timeline.spans[at].parent
 
 
-def _costed(timeline: Timeline, at: int, piece: Piece, sizes: Sizes) -> bool:
+def _costed(timeline: Timeline, at: int, piece: Piece, known: Elsewhere) -> bool:
     """Whether the op span `at` has a cost of its own, or one that the kernel's name makes up for."""
     index = timeline.spans[at].op
     if index is None:
@@ -163,7 +164,7 @@ def _costed(timeline: Timeline, at: int, piece: Piece, sizes: Sizes) -> bool:
     op = timeline.ops[index]
     if isinstance(op.cost, Cost):
         return not _is_view(op.cost)
-    return recover(op, [(piece.name, piece.grid)], sizes) is not None
+    return recover(op, [(piece.name, piece.grid)], known) is not None
 
 
 def _is_view(cost: Cost) -> bool:
@@ -175,7 +176,11 @@ def share_out(call: Call) -> dict[int, Share]:
     op, cost = call.op, call.cost
     kernels = [p for p in call.pieces if named(p.name).family != "collective" or cost.family == "collective"]
     quality: Quality = "exact" if call.exact and not cost.assumed else "inferred"
-    why = cost.assumed if call.exact else "what the trace does not record is read from the kernel's name and grid"
+    why = (
+        cost.assumed
+        if call.exact or cost.assumed
+        else "what the trace does not record is read from the kernel's name and grid"
+    )
     mains = _mains(kernels, cost.family)
     result: dict[int, Share] = {}
     for piece in kernels:
@@ -252,6 +257,8 @@ def _helper(piece: Piece, op: Op, cost: Cost, mains: Sequence[Piece]) -> Share |
         nbytes, what = first.numel * FLOAT + first.nbytes, "reads fp32, writes the first operand's dtype"
     elif name.role == "transform" and "dot_do_o" in piece.name.lower() and op.call.tensors:
         nbytes, what = 2 * op.call.tensors[0].nbytes, "reads the output and its gradient"
+    elif name.family == "sort" and (moved := sort_pass(piece.name, cost)) is not None:
+        nbytes, what = moved, "one pass over its indices"
     if nbytes is None:
         return None
     dtype = name.dtype or cost.dtype
