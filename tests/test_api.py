@@ -101,7 +101,9 @@ def test_a_function_target_is_explained(tmp_path: Path) -> None:
     program.write_text("import torch\na = torch.randn(128, 128)\ndef step():\n    return (a @ a).relu()\n")
     run = api.explain_function(f"{program}:step")
     assert sum(run.buckets.values()) == run.window_ns
-    assert run.scaled and run.inflation is not None
+    # On a machine that others use as well the recorded steps may be the faster ones: then nothing is scaled.
+    assert run.inflation is not None
+    assert run.scaled == (run.inflation >= 0.9)
 
 
 def test_a_script_keeps_its_output_and_exit_code(tmp_path: Path, own_home: Path) -> None:
