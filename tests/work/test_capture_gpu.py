@@ -149,6 +149,7 @@ def test_a_program_that_asks_for_a_gpu_finds_one() -> None:
         assert torch.cuda.device_count() == 1
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.cuda.set_device(0)
+        torch.randn(2, generator=torch.Generator(device).manual_seed(0), device=device)
         torch.cuda.empty_cache()
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
@@ -160,7 +161,7 @@ def test_a_program_that_asks_for_a_gpu_finds_one() -> None:
         return x.cuda().to("cuda:0") + torch.zeros(4, 4).to(device, torch.float16)
 
     assert Counter(names(capture(run, name="run"))) == Counter(
-        ["aten::ones", "aten::zeros", "aten::_to_copy", "aten::add"]
+        ["aten::randn", "aten::ones", "aten::zeros", "aten::_to_copy", "aten::add"]
     )
 
 
@@ -231,12 +232,51 @@ def test_flags_are_taken_for_all_going_well() -> None:
     assert "aten::add" not in names(capture(run, (tensor(4),), name="run"))
 
 
+def test_a_stopping_flag_set_by_the_program_s_own_constants_is_followed() -> None:
+    def run(x: Any) -> Any:
+        going = torch.ones(2, dtype=torch.int64, device="cuda")
+        length = 0
+        while not going.max() == 0:  # noqa: SIM201  (as generation loops write it)
+            x = x * 2
+            length += 1
+            done = torch.full((2,), length >= 3, dtype=torch.bool, device="cuda") | (x.sum(-1) > 5)
+            going = going & ~done
+        return x
+
+    program = capture(run, (tensor(2, 4),), name="run")
+    assert Counter(names(program))["aten::mul"] == 3
+
+
+def test_a_value_the_program_set_itself_needs_no_assumption() -> None:
+    def run(x: Any) -> Any:
+        return x * (torch.full((), 2.0, device="cuda") * 3 + torch.ones((), device="cuda")).item()
+
+    program = capture(run, (tensor(4),), name="run")
+    assert program.ops[-1].call.args[1] == 7.0
+    assert not program.notes
+
+
+def test_flex_attention_is_the_one_kernel_it_compiles_to() -> None:
+    from torch.nn.attention import flex_attention as flex
+
+    q = tensor(2, 4, 128, 64, dtype=torch.bfloat16, grad=True)
+    program = capture(lambda q: flex.flex_attention(q, q, q).sum().backward(), (q,), name="run")
+    assert [name for name in names(program) if "flex" in name] == [
+        "higher_order::flex_attention", "higher_order::flex_attention_backward",
+    ]  # fmt: skip
+
+
+def test_a_program_s_own_cuda_graph_is_told_to_be_priced_as_its_step() -> None:
+    with pytest.raises(BadInput, match="price the step that the graph holds"):
+        capture(lambda x: torch.cuda.CUDAGraph(), (tensor(1),), name="run")
+
+
 def test_a_loop_that_no_assumption_ends_is_refused() -> None:
     def run(x: Any) -> None:
         while x.max().item() > 0.5:
             x.mul_(0.9)
 
-    with pytest.raises(BadInput, match=r"a loop at test_capture_gpu\.py:"):
+    with pytest.raises(BadInput, match=r"values read from the GPU at test_capture_gpu\.py:\d+: if a loop"):
         capture(run, (tensor(1),), name="run")
 
 

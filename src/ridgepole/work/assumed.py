@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ridgepole.errors import BadInput
+from ridgepole.work.values import Known
 
-MOST_READS = 10_000
+MOST_READS = 2_000
 """Values read at one line of the program before it is taken for a loop that never ends."""
 
 
@@ -15,29 +16,34 @@ class Assumed:
     """What was assumed, and where in the program."""
 
     def __init__(self) -> None:
+        self._reads: dict[str, int] = {}
         self._values: dict[tuple[str, str], int] = {}
         self._sizes: dict[tuple[str, str], int] = {}
 
-    def value(self, dtype: Any, truth: bool | None, source: str | None) -> Any:
-        """A plausible value for one read from the GPU: 1, or `truth` where what made it says more.
+    def value(self, dtype: Any, known: Known | None, source: str | None) -> Any:
+        """A plausible value for one read from the GPU: what is known of it, else 1, and False for flags.
 
         `source`: the line that reads it; None: not worth a note.
         """
         import torch
 
-        if dtype is torch.bool:
-            value: Any = bool(truth)
-        elif truth is False:
-            value = 0.0 if dtype.is_floating_point else 0
+        if known is not None:
+            value: Any = known.value
         else:
-            value = 1.0 if dtype.is_floating_point else 1 + 0j if dtype.is_complex else 1
+            value = dtype is not torch.bool
+        kind = bool if dtype is torch.bool else float if dtype.is_floating_point else int
+        value = complex(value) if dtype.is_complex else kind(value)
         if source is None:
             return value
-        key = (repr(value), source)
-        self._values[key] = self._values.get(key, 0) + 1
-        if self._values[key] > MOST_READS:
-            where = f" at {source}" if source else ""
-            raise BadInput(f"a loop{where} ends by a value on the GPU, which capture cannot know: bound it by a count")
+        self._reads[source] = self._reads.get(source, 0) + 1
+        if self._reads[source] > MOST_READS:
+            raise BadInput(
+                f"{MOST_READS:,} values read from the GPU at {source or 'one place'}: if a loop ends by them, "
+                "price one pass of it"
+            )
+        if known is None or not known.sure:
+            key = (repr(value), source)
+            self._values[key] = self._values.get(key, 0) + 1
         return value
 
     def size(self, what: str, source: str) -> None:
@@ -57,20 +63,6 @@ class Assumed:
 
 def _at(source: str) -> str:
     return f" ({source})" if source else ""
-
-
-def truth_of(operator: str, inputs: Sequence[bool | None]) -> bool | None:
-    """Whether a flag that `operator` makes is true in a program in which all goes well; None: cannot tell."""
-    name = operator.split("::")[-1].rstrip("_")
-    if name in ("all", "isfinite", "equal"):
-        return True
-    if name in ("any", "isnan", "isinf", "_amp_foreach_non_finite_check_and_unscale"):
-        return False
-    if name in ("logical_not", "bitwise_not"):
-        return None if not inputs or inputs[0] is None else not inputs[0]
-    if name in ("view", "reshape", "clone", "detach", "_to_copy", "squeeze", "alias"):
-        return inputs[0] if inputs else None
-    return None
 
 
 Bound = Callable[[Any, tuple[Any, ...]], tuple[Any, str]]
@@ -136,6 +128,16 @@ def _repeat(func: Any, args: tuple[Any, ...]) -> tuple[Any, str]:
     return torch.empty(args[0].numel(), dtype=torch.int64), "each element is repeated once on average"
 
 
+def _ctc(func: Any, args: tuple[Any, ...]) -> tuple[Any, str]:
+    import torch
+
+    scores, targets = args[0], args[1]
+    time, batch = scores.shape[0], scores.shape[1]
+    longest = targets.shape[-1] if targets.dim() > 1 else targets.numel()
+    paths = scores.new_empty((batch, time, 2 * longest + 1))
+    return (torch.empty(batch, dtype=scores.dtype), paths), "targets are as long as their tensor, an upper bound"
+
+
 def _bincount(func: Any, args: tuple[Any, ...]) -> tuple[Any, str]:
     import torch
 
@@ -153,6 +155,7 @@ _BOUNDS: dict[str, Bound] = {
     "aten::unique_consecutive": _unique,
     "aten::repeat_interleave": _repeat,
     "aten::bincount": _bincount,
+    "aten::_ctc_loss": _ctc,
 }
 SYNCING = frozenset(
     {

@@ -143,3 +143,38 @@ def rms_norm(plain: Callable[..., Any], recorder: Recorder) -> Callable[..., Any
         return Fused.apply(recorder.fake(input), None if weight is None else recorder.fake(weight), shape, eps)
 
     return fused
+
+
+def flex_attention(recorder: Recorder, note: Callable[[str], None]) -> Callable[..., Any]:
+    """`flex_attention` as the one kernel that it is compiled to, which is how it is meant to be called."""
+
+    class Flex(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, query: Any, key: Any, value: Any) -> Any:
+            with recorder.silence():
+                out = query.new_empty((*query.shape[:-1], value.shape[-1]))
+                rows = query.new_empty(query.shape[:-1], dtype=torch.float32)
+            recorder.write("higher_order::flex_attention", (query, key, value), (out, rows))
+            ctx.save_for_backward(query, key, value, out, rows)
+            ctx.mark_non_differentiable(rows)
+            return out, rows
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any, _: Any) -> Any:
+            query, key, value, out, rows = ctx.saved_tensors
+            with recorder.silence():
+                grads = [torch.empty_like(t) for t in (query, key, value)]
+            args = (grad, query, key, value, out, rows)
+            recorder.write("higher_order::flex_attention_backward", args, grads)
+            return tuple(grads)
+
+    def fused(
+        query: Any, key: Any, value: Any, score_mod: Any = None, block_mask: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        if block_mask is not None or score_mod is not None:
+            note("flex_attention: its mask and score function are not followed, every pair of query and key is counted")
+        out, rows = Flex.apply(*(recorder.fake(t) for t in (query, key, value)))
+        asked = kwargs.get("return_lse") or kwargs.get("return_aux") is not None or (len(args) > 2 and args[2])
+        return (out, rows) if asked else out
+
+    return fused

@@ -21,8 +21,11 @@ class Memory:
 
     def value(self, tensor: Any) -> int:
         """The value id of `tensor`; its storage is counted from now on, if it was not yet."""
-        storage = tensor.untyped_storage()
-        key = storage._cdata
+        try:
+            storage = tensor.untyped_storage()
+            key = storage._cdata
+        except (NotImplementedError, RuntimeError):
+            return self._without_storage(tensor)
         known = self._ids.get(key)
         if known is not None:
             return known
@@ -33,6 +36,15 @@ class Memory:
         self.peak = max(self.peak, self.live)
         self._watch[key] = weakref.ref(storage, lambda _: self._end(key, nbytes))
         return number
+
+    def _without_storage(self, tensor: Any) -> int:
+        """Sparse tensors have no one storage: each is a value by itself, of bytes that are not counted."""
+        key = -id(tensor)
+        if key not in self._ids:
+            self._ids[key] = self._next
+            self._next += 1
+            self._watch[key] = weakref.ref(tensor, lambda _: self._end(key, 0))
+        return self._ids[key]
 
     def was_there(self, tensor: Any) -> int:
         """As `value`, for a tensor that existed before the program began: it counts in the peak whenever that was."""

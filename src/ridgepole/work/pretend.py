@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ridgepole.errors import BadInput
 from ridgepole.work import autocast, gpu_kernels
 from ridgepole.work.recorder import Recorder
 
@@ -160,6 +161,17 @@ class _Stream:
         return lambda *args, **kwargs: None
 
 
+class _Generator(torch.Generator):  # type: ignore[misc]
+    """A generator of random numbers for any device."""
+
+    def __new__(cls, device: Any = None) -> Any:
+        return super().__new__(cls, "cpu")
+
+
+def _no_graphs(*args: Any, **kwargs: Any) -> None:
+    raise BadInput("the program makes a CUDA graph itself: price the step that the graph holds, with --mode graph")
+
+
 @contextlib.contextmanager
 def answering(recorder: Recorder, note: Notes) -> Iterator[None]:
     """Within: torch speaks of a GPU that is there, compiled functions run uncompiled, optimizers choose as on a GPU."""
@@ -241,6 +253,7 @@ def _patches(recorder: Recorder, note: Notes, mode: Pretend) -> list[tuple[Any, 
         L2_cache_size=50 << 20,
     )
     functional = torch.nn.functional
+    flex = importlib.import_module("torch.nn.attention.flex_attention")
     answers = mode._answers
     constants: dict[str, Any] = {
         "is_available": True, "device_count": 1, "current_device": 0, "is_initialized": True, "is_bf16_supported": True,
@@ -264,7 +277,8 @@ def _patches(recorder: Recorder, note: Notes, mode: Pretend) -> list[tuple[Any, 
     patches += [(cuda, "synchronize", lambda *a, **k: recorder.waits("cuda::synchronize"))]
     patches += [(cuda.nvtx, name, nothing) for name in ("range_push", "range_pop", "mark", "range_start", "range_end")]
     patches += [(cuda.nvtx, "range", lambda *a, **k: contextlib.nullcontext())]
-    patches += [(torch, "set_default_device", nothing)]
+    patches += [(torch, "set_default_device", nothing), (torch, "Generator", _Generator)]
+    patches += [(cuda, name, _no_graphs) for name in ("CUDAGraph", "graph", "make_graphed_callables")]
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is not None:
         patches += [
@@ -279,6 +293,7 @@ def _patches(recorder: Recorder, note: Notes, mode: Pretend) -> list[tuple[Any, 
             (accelerator, "synchronize", lambda *a, **k: recorder.waits("cuda::synchronize")),
         ]
     patches += [
+        (flex, "flex_attention", gpu_kernels.flex_attention(recorder, note)),
         (FakeTensor, "tolist", answers[torch.Tensor.tolist]),
         *((torch._VF, name, _recurrent(getattr(torch._VF, name), note)) for name in RECURRENT),
         (torch.nn.Module, "_apply", _conversion(recorder)),

@@ -16,12 +16,13 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ridgepole.errors import BadInput
-from ridgepole.work.assumed import SYNCING, Assumed, bounded, truth_of
+from ridgepole.work.assumed import SYNCING, Assumed, bounded
 from ridgepole.work.cost import assess
 from ridgepole.work.gpu_names import on_gpu
 from ridgepole.work.memory import Memory
 from ridgepole.work.op import Arg, Call, Cost, Op, Tensor, Where
 from ridgepole.work.place import Places, accumulating
+from ridgepole.work.values import Known, Values
 
 CPU = torch.device("cpu")
 _LIFTS = ("aten::lift_fresh", "aten::lift_fresh_copy")
@@ -52,7 +53,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._lift = lift
         self._silent = 0
         self._hosts: set[int] = set()
-        self._truths: dict[int, bool | None] = {}
+        self._values = Values()
         self._schemas: dict[Any, _Schema] = {}
 
     @contextmanager
@@ -142,7 +143,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         to_host = not on_host and bool(made) and made[0] in self._hosts
         if on_host or (schema.operator in _LIFTS and out.dim() == 0):
             self._hosts.update(made)
-        self._judge(schema.operator, reads, outputs, made)
+        self._values.follow(func, args, kwargs, reads, made)
         if on_host or schema.operator in _LIFTS or not self.recording or self._silent:
             return out
         if schema.operator == "aten::detach" and not (self.detaching or accumulating()):
@@ -161,23 +162,16 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def _guess(self, func: Any, schema: _Schema, args: Any, reads: Sequence[int], error: Exception) -> tuple[Any, str]:
         """A plausible result of an op that depends on values, and in words what its size was taken for."""
         if schema.operator in (_SCALAR, "aten::equal"):
-            truth = True if schema.operator == "aten::equal" else self._truths.get(reads[0])
+            value = Known(True, sure=False) if schema.operator == "aten::equal" else self._values.get(reads[0])
             dtype = torch.bool if schema.operator == "aten::equal" else args[0].dtype
-            known = not self.recording or bool(self._silent) or reads[0] in self._hosts
-            return self.assumed.value(dtype, truth, None if known else self.places.here()[0].source), ""
+            ours = not self.recording or bool(self._silent) or reads[0] in self._hosts
+            return self.assumed.value(dtype, value, None if ours else self.places.here()[0].source), ""
         found = bounded(func, tuple(args))
         if found is None:
             raise BadInput(
                 f"{schema.operator} makes a result whose size depends on values: no bound is known for it"
             ) from error
         return found
-
-    def _judge(self, operator: str, reads: Sequence[int], outputs: Sequence[Any], made: Sequence[int]) -> None:
-        """Keep what is known about the truth of flags, for the day the program asks."""
-        if operator.startswith("aten::_amp_foreach_non_finite"):
-            self._truths.update(dict.fromkeys(made, False))
-        elif outputs and outputs[0].dtype is torch.bool:
-            self._truths[made[0]] = truth_of(operator, [self._truths.get(i) for i in reads])
 
     def _append(self, call: Call, where: Where, syncs: bool, reads: tuple[int, ...], made: tuple[int, ...]) -> None:
         translated = on_gpu(call)
