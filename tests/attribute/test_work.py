@@ -192,6 +192,15 @@ def test_copies_and_sets_say_their_bytes_and_are_transfers() -> None:
     assert (work[silent].bytes, work[silent].quality) == (None, "unknown")
 
 
+def test_a_copy_that_the_cache_held_is_at_the_roof_and_says_so() -> None:
+    program = Program()
+    at = program.call(op("aten::copy_", cost=Unpriced("not recorded")))
+    fast = program.launched(at, "Memcpy DtoD (Device -> Device)", 5_000, "copy", nbytes=12_000_000)
+    work = program.done()
+    assert work[fast].bytes == 24_000_000
+    assert work[fast].attainable == pytest.approx(5e-6) and "cache" in work[fast].reason
+
+
 def test_a_collective_has_the_message_of_the_op_around_it() -> None:
     program = Program()
     told = program.call(op("c10d::_allgather_base_", matrix(1 << 20, dtype=F32)))

@@ -47,6 +47,22 @@ def test_a_kernel_belongs_to_the_innermost_op_around_its_launch(tmp_path: Path) 
     assert inner.op == gemm.op
 
 
+def test_the_message_of_a_collective_is_in_the_range_that_its_library_marks(tmp_path: Path) -> None:
+    marked = {"Input Dims": [[447923396]], "Input type": ["float"]}
+    timeline = read(
+        tmp_path,
+        op("record_param_comms", 0, 100, **{"Input Dims": [[], []], "Input type": ["TensorList", "Scalar"]}),
+        event("user_annotation", "nccl:all_reduce", 10, 50, **marked),
+        event("user_annotation", "gloo:all_reduce", 200, 50, **marked),
+        launch(5, 20),
+        kernel(5, 200, 30, "ncclDevKernel_AllReduce_Sum_f32_RING_LL"),
+    )
+    (sent,) = device_spans(timeline)
+    assert sent.kind == "collective" and sent.op is not None
+    assert timeline.ops[sent.op].call == Call("nccl:all_reduce", (Tensor((447923396,), "float32"),))
+    assert named(timeline, "gloo:all_reduce").kind == "annotation"
+
+
 def test_an_op_that_launches_nothing_gets_no_cost(tmp_path: Path) -> None:
     timeline = read(tmp_path, op("aten::view", 0, 5), op("aten::mm", 10, 50), launch(5, 20), kernel(5, 200, 30))
     assert named(timeline, "aten::view").op is None

@@ -189,7 +189,13 @@ def _transfer(timeline: Timeline, span: Span, machine: Machine | None) -> Kernel
     if nbytes is None:
         quality, reason = "unknown", "bytes not recorded"
     through = span.kind == "set" or inside
-    t_memory = nbytes / machine.bandwidth if nbytes is not None and machine is not None and through else None
+    t_memory = None
+    if nbytes is not None and machine is not None and machine.peaks and through:
+        t_memory = nbytes / machine.bandwidth
+        if t_memory > span.ns * 1e-9:
+            t_memory = span.ns * 1e-9
+            cached = "faster than device memory: part of its bytes came from a cache"
+            reason = f"{reason}; {cached}" if reason else cached
     return KernelWork(
         "transfer",
         cause_of_transfer(span.kind, span.name),
