@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ridgepole.work.cost import assess
+from ridgepole.work.formulas.attention import _CAUSAL_AT
 from ridgepole.work.op import Attention, Call, Cost, Gemm, Tensor
 
 from .seen import counted, flops, meta, seen
@@ -211,3 +212,12 @@ def test_4097_columns_of_bf16_are_aligned_to_two_bytes_only() -> None:
         a, b = Tensor((n, n), "bfloat16"), Tensor((n, n), "bfloat16")
         detail = priced(Call("aten::mm", (a, b))).detail
         assert isinstance(detail, Gemm) and detail.aligned == aligned
+
+
+def test_the_causal_flag_is_where_torch_has_it() -> None:
+    for name, (at, _) in _CAUSAL_AT.items():
+        packet = getattr(aten, name.split("::")[1], None)
+        if packet is None:
+            continue
+        argument = packet.default._schema.arguments[at]
+        assert argument.name in ("is_causal", "custom_mask_type"), name
