@@ -53,7 +53,7 @@ class OpRow:
     """One operator (at one place) over the window: `ns` is summed device time of its kernels.
 
     flops and bytes are sums over the calls for which they are known, None if none is; `known_ns` is the device
-    time of those. `efficiency` = attainable / measured over them.
+    time of those. `efficiency` = attainable / measured over them, None where they are less than half of the row.
     """
 
     op: str

@@ -18,6 +18,9 @@ MOST_NAMES = 8
 
 SHOWN_TENSORS = 3
 
+WHOLE = 0.5
+"""Share of a row's time whose work must be known before its efficiency says something of the row."""
+
 _INSTANCE = re.compile(r"(?:^|(?<=\.))([A-Z]\w*?)_\d+(?=\.|$)")
 """The profiler calls a module without a known attribute path by class and number: "BertLayer_0"."""
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.)")
@@ -52,7 +55,7 @@ class _Sums:
             flops=None if self.flops is None else round(self.flops),
             bytes=None if self.bytes is None else round(self.bytes),
             known_ns=self.known_ns,
-            efficiency=self.attainable * 1e9 / self.known_ns if self.known_ns else None,
+            efficiency=self.attainable * 1e9 / self.known_ns if self.known_ns > self.ns * WHOLE else None,
             quality=self._quality(),
             shapes=self.shapes,
             names=tuple(name for name, _ in self.names.most_common(MOST_NAMES)),
