@@ -127,7 +127,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         """Run the op, follow what it does to memory and places, record it, and return its result."""
         reads: list[int] = []
         given = schema.ordered(args, kwargs)
-        call_args = tuple(self._arg(arg, reads) for arg in given)
+        watched = self.recording and not self._silent
+        call_args: tuple[Arg, ...] = ()
+        if watched:
+            call_args = tuple(self._arg(arg, reads) for arg in given)
+        else:
+            reads = [self.memory.value(t) for t in _tensors(given)]
         try:
             out, assumption = func(*args, **kwargs), ""
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
@@ -144,7 +149,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if on_host or (schema.operator in _LIFTS and out.dim() == 0):
             self._hosts.update(made)
         self._values.follow(func, args, kwargs, reads, made)
-        if on_host or schema.operator in _LIFTS or not self.recording or self._silent:
+        if on_host or schema.operator in _LIFTS or not watched:
             return out
         if schema.operator == "aten::detach" and not (self.detaching or accumulating()):
             return out  # autograd's own, saving a result: without a mode that looks on it is no op

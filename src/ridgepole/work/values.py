@@ -30,6 +30,9 @@ _THROUGH = frozenset(_THROUGH_NAMES.split())
 _ONES = frozenset({"ones", "ones_like", "new_ones"})
 _ZEROS = frozenset({"zeros", "zeros_like", "new_zeros", "zero"})
 _GOES_WELL = {"all": True, "isfinite": True, "any": False, "isnan": False, "isinf": False}
+_FULL = frozenset({"full", "full_like", "new_full", "fill", "scalar_tensor"})
+_SOURCES = _ONES | _ZEROS | _FULL | _GOES_WELL.keys()
+"""Operators whose result may be known though nothing of their inputs is."""
 _OR = frozenset({"bitwise_or", "logical_or", "__or__", "__ior__"})
 _AND = frozenset({"bitwise_and", "logical_and", "__and__", "__iand__"})
 
@@ -39,6 +42,7 @@ class Values:
 
     def __init__(self) -> None:
         self._known: dict[int, Known] = {}
+        self._names: dict[Any, str] = {}
 
     def get(self, value: int) -> Known | None:
         """What is known of a value."""
@@ -48,13 +52,17 @@ class Values:
         self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], reads: Sequence[int], made: Sequence[int]
     ) -> None:
         """An op ran: what it made is now known, or no longer."""
-        operator = func._schema.name
-        if operator.startswith("aten::_amp_foreach_non_finite"):
+        name = self._names.get(func)
+        if name is None:
+            name = func._schema.name.removeprefix("aten::")
+            name = self._names[func] = name if name.endswith("__") else name.rstrip("_")
+        if name == "_amp_foreach_non_finite_check_and_unscale":
             self._known.update(dict.fromkeys(made, Known(0.0, sure=False)))
             return
-        name = operator.removeprefix("aten::")
-        name = name if name.endswith("__") else name.rstrip("_")
-        known = self._result(func, name, args, kwargs, [self._known.get(i) for i in reads]) if len(made) == 1 else None
+        inputs = [self._known.get(i) for i in reads]
+        known = None
+        if len(made) == 1 and (name in _SOURCES or any(i is not None for i in inputs)):
+            known = self._result(func, name, args, kwargs, inputs)
         for value in made:
             if known is None:
                 self._known.pop(value, None)
@@ -66,7 +74,7 @@ class Values:
     ) -> Known | None:
         if name in _ONES or name in _ZEROS:
             return Known(int(name in _ONES))
-        if name in ("full", "full_like", "new_full", "fill", "scalar_tensor"):
+        if name in _FULL:
             given = [a for a in args if isinstance(a, (bool, int, float))]
             return Known(given[-1]) if given else None
         first = inputs[0] if inputs else None
