@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ridgepole import collecting
 from ridgepole.errors import BadInput, Missing, RidgepoleError
 from ridgepole.work.op import Program
+
+if TYPE_CHECKING:
+    from ridgepole.work.stage import Stage
 
 Prepared = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
 LONGEST = 200
@@ -33,16 +36,10 @@ def capture(
     along are left as they were. `prepare`, where given, makes function and arguments inside the capture, on fake
     tensors, unrecorded. Raises BadInput with the user's error in one line, Missing where torch is not installed.
     """
-    try:
+    with collecting.held(), _stage() as stage:
         import torch
-    except ImportError as error:
-        raise Missing("pricing a program needs PyTorch: pip install torch") from error
-    from torch.utils._pytree import tree_map_only
+        from torch.utils._pytree import tree_map_only
 
-    from ridgepole.work.stage import Stage
-
-    stage = Stage()
-    with collecting.held(), stage:
         if prepare is not None:
             with _told():
                 fn, args, kwargs = prepare()
@@ -55,6 +52,16 @@ def capture(
             program = stage.program(name, notes)
             del result
     return program
+
+
+def _stage() -> Stage:
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise Missing("pricing a program needs PyTorch: pip install torch") from error
+    from ridgepole.work.stage import Stage
+
+    return Stage()
 
 
 def _call_the_users_function(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
