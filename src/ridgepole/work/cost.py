@@ -154,13 +154,57 @@ _RANK = (
 )  # fmt: skip
 
 
-def promote(tensors: Sequence[Tensor]) -> str:
-    """The dtype that an elementwise op of `tensors` has; 0-d tensors count only where there is no other."""
-    sized = [t for t in tensors if t.shape] or list(tensors)
-    found = {t.dtype for t in sized}
-    if {"float16", "bfloat16"} <= found:
+def _kind(dtype: str) -> int:
+    """bool < integers < floats < complex."""
+    return 0 if dtype == "bool" else 3 if dtype.startswith("complex") else 1 if "int" in dtype else 2
+
+
+def promote(tensors: Sequence[Tensor], scalars: Iterable[Arg] = ()) -> str:
+    """The dtype that an elementwise op of these has (torch's type promotion).
+
+    0-d tensors, and after them plain numbers, count only where they are of a higher kind (a float among integers).
+    """
+    groups = [[t.dtype for t in tensors if t.shape], [t.dtype for t in tensors if not t.shape]]
+    groups.append(["bool" if isinstance(v, bool) else "int64" for v in scalars if isinstance(v, int)])
+    found = ""
+    for group in groups:
+        if not group:
+            continue
+        dtype = _highest(group)
+        if not found or _kind(dtype) > _kind(found):
+            found = dtype
+    if any(isinstance(v, float) for v in scalars) and _kind(found) < 2:
+        return "float32"
+    return found
+
+
+def _highest(found: Sequence[str]) -> str:
+    if {"float16", "bfloat16"} <= set(found):
         return "float32"
     return max(found, key=lambda d: _RANK.index(d) if d in _RANK else 0)
+
+
+def whole(dtype: str) -> bool:
+    """Whether `dtype` holds whole numbers or truths."""
+    return _kind(dtype) < 2
+
+
+def as_float(dtype: str) -> str:
+    """The dtype that an operator with fractional results makes of `dtype`."""
+    return "float32" if whole(dtype) else dtype
+
+
+def stated_dtype(call: Call, index: int) -> str:
+    """The dtype that the argument at `index` asks for, by name (capture) or number (traces); "" where none is."""
+    value = call.value(index)
+    if isinstance(value, str):
+        return dtypes.find(value) or ""
+    return SCALAR_TYPES.get(value, "") if isinstance(value, int) and not isinstance(value, bool) else ""
+
+
+def real_dtype(dtype: str) -> str:
+    """The dtype that the arithmetic of `dtype` runs in: of complex numbers, their parts'."""
+    return {"complex32": "float16", "complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
 def written(call: Call, shape: Sequence[int], dtype: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from ridgepole.work.cost import NotRecorded, formula, matrix_unit, need
 from ridgepole.work.op import Attention, Call, Cost, Tensor
@@ -12,15 +13,25 @@ BACKWARD = 2.5
 LSE_BYTES = 4
 
 
-def _pairs(q: int, kv: int, causal: bool) -> float:
-    """Query-key pairs that are computed: torch's is_causal aligns the mask at the top left."""
+Causal = Literal["", "top-left", "bottom-right"]
+"""Which corner of the scores the mask starts from, where there are more keys than queries or fewer.
+
+torch's is_causal aligns at the top left; the flash-attn package (since 2.1) at the bottom right, so that one query
+over a cache sees all of it.
+"""
+
+
+def _pairs(q: int, kv: int, causal: Causal) -> float:
+    """Query-key pairs that are computed, half of a square's diagonal counted."""
+    square = min(q, kv)
     if not causal:
         return float(q * kv)
-    square = min(q, kv)
-    return square * square / 2 + max(0, q - kv) * kv
+    # Wider than the square are queries that see every key, or keys that every query sees
+    whole = (q - square) * kv if causal == "top-left" else (kv - square) * q
+    return square * square / 2 + whole
 
 
-def _cost(call: Call, q: Tensor, k: Tensor, v: Tensor, causal: bool, mask: Tensor | None, heads_last: bool) -> Cost:
+def _cost(call: Call, q: Tensor, k: Tensor, v: Tensor, causal: Causal, mask: Tensor | None, heads_last: bool) -> Cost:
     """`heads_last`: (batch, sequence, heads, size) instead of (batch, heads, sequence, size)."""
     if len(q.shape) == 3:
         q, k, v = (Tensor((1, *t.shape), t.dtype) for t in (q, k, v))
@@ -33,7 +44,7 @@ def _cost(call: Call, q: Tensor, k: Tensor, v: Tensor, causal: bool, mask: Tenso
         kv=k.shape[seq],
         d=q.shape[-1],
         d_v=v.shape[-1],
-        causal=causal,
+        causal=bool(causal),
     )
     flops = round(2 * what.batch * what.q_heads * _pairs(what.q, what.kv, causal) * (what.d + what.d_v))
     rows = what.batch * what.q_heads * what.q
@@ -58,8 +69,14 @@ def _backward(forward: Cost, q: Tensor, k: Tensor, v: Tensor) -> Cost:
     )
 
 
-def _flag(call: Call, index: int) -> bool:
-    return call.value(index, False) is True
+def _flag(call: Call, index: int) -> Causal:
+    return "top-left" if call.value(index, False) is True else ""
+
+
+def _kind(call: Call, index: int) -> Causal:
+    """xFormers' number of its mask."""
+    kind = call.value(index, 0)
+    return "top-left" if kind == 1 else "bottom-right" if kind == 2 else ""
 
 
 def _unpacked(call: Call, q: Tensor, k: Tensor, v: Tensor, at: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -110,7 +127,7 @@ def flash_forward(call: Call) -> Cost:
 
 @formula("aten::_efficient_attention_forward")
 def efficient_forward(call: Call) -> Cost:
-    causal = call.value(9, 0) in (1, 2)
+    causal = _kind(call, 9)
     q, k, v = _unpacked(call, need(call, 0), need(call, 1), need(call, 2), 4)
     return _cost(call, q, k, v, causal, call.tensor(3), True)
 
@@ -132,6 +149,12 @@ _CAUSAL_AT = {
 """Where is_causal is among the arguments (native_functions.yaml), and whether heads come after the sequence."""
 _PACKED_AT = {"aten::_flash_attention_backward": 6, "aten::_efficient_attention_backward": 6}
 """Where their sequences' bounds are, if several are packed into one batch."""
+_BIASED = {
+    "aten::_scaled_dot_product_efficient_attention_backward",
+    "aten::_scaled_dot_product_fused_attention_overrideable_backward",
+    "aten::_efficient_attention_backward",
+}
+"""Those that take the mask, as the argument behind v."""
 
 
 @formula(*_CAUSAL_AT)
@@ -140,15 +163,26 @@ def backward(call: Call) -> Cost:
     q, k, v = need(call, 1), need(call, 2), need(call, 3)
     if call.operator in _PACKED_AT:
         q, k, v = _unpacked(call, q, k, v, _PACKED_AT[call.operator])
-    causal = call.value(at, False) in (True, 1, 2)
-    return _backward(_cost(call, q, k, v, causal, None, heads_last), q, k, v)
+    causal = _flag(call, at) or _kind(call, at)
+    bias = call.tensor(4) if call.operator in _BIASED else None
+    return _backward(_cost(call, q, k, v, causal, bias, heads_last), q, k, v)
+
+
+@formula("flash_attn::_flash_attn_forward")
+def flash_attn_forward(call: Call) -> Cost:
+    """(q, k, v, dropout, scale, causal, ...), the sequence before the heads"""
+    return _cost(call, need(call, 0), need(call, 1), need(call, 2), _package(call, 5), None, True)
 
 
 @formula("flash_attn::_flash_attn_backward")
 def flash_attn_backward(call: Call) -> Cost:
     """(gradient, q, k, v, out, row sums, dq, dk, dv, dropout, scale, causal, ...)"""
     q, k, v = need(call, 1), need(call, 2), need(call, 3)
-    return _backward(_cost(call, q, k, v, _flag(call, 11), None, True), q, k, v)
+    return _backward(_cost(call, q, k, v, _package(call, 11), None, True), q, k, v)
+
+
+def _package(call: Call, index: int) -> Causal:
+    return "bottom-right" if _flag(call, index) else ""
 
 
 _PAGED = "lengths of the cached sequences not recorded"
@@ -170,9 +204,17 @@ def paged(call: Call) -> Cost:
     raise NotRecorded(_PAGED)
 
 
-@formula("flex_attention", "higher_order::flex_attention", "flash_attn::_flash_attn_forward")
+_UNMASKED = "every pair of query and key is counted: the mask of flex attention is not recorded"
+
+
+@formula("flex_attention", "higher_order::flex_attention")
 def flex(call: Call) -> Cost:
     """Without its mask every pair is counted: an upper bound."""
-    heads_last = "flash_attn" in call.operator
-    causal = call.value(5, False) is True if heads_last else False
-    return _cost(call, need(call, 0), need(call, 1), need(call, 2), causal, None, heads_last)
+    return replace(_cost(call, need(call, 0), need(call, 1), need(call, 2), "", None, False), assumed=_UNMASKED)
+
+
+@formula("flex_attention_backward", "higher_order::flex_attention_backward")
+def flex_backward(call: Call) -> Cost:
+    """(gradient, q, k, v, out, row sums) as a capture writes it"""
+    q, k, v = need(call, 1), need(call, 2), need(call, 3)
+    return replace(_backward(_cost(call, q, k, v, "", None, False), q, k, v), assumed=_UNMASKED)

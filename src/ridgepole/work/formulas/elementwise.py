@@ -7,58 +7,81 @@ about what its polynomial takes on the vector units (assumed; it decides a bucke
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 
-from ridgepole import dtypes
 from ridgepole.work.cost import (
-    SCALAR_TYPES,
     NotRecorded,
     access,
+    as_float,
     broadcast,
     formula,
     in_place,
-    listed,
+    need,
     promote,
+    real_dtype,
+    stated_dtype,
     written,
 )
 from ridgepole.work.op import Call, Cost, Family, Tensor
 
 TRANSCENDENTAL = 8
+SPECIAL = 30
+"""Bessel, Airy, zeta and their like: a longer series, or several (assumed)."""
 
 _TESTS = "isnan isinf isfinite isposinf isneginf logical_not signbit"
 _COMPARES = "eq ne lt le gt ge logical_and logical_or logical_xor"
+_ROOTS = "sqrt rsqrt"
+_CURVES = (
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid erf erfc "
+    "erfinv lgamma digamma special_entr special_ndtri logit sinc i0 angle special_expit special_log_ndtr"
+)
+_SERIES = (
+    "polygamma mvlgamma special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 "
+    "special_erfcx special_i0e special_i1 special_i1e special_modified_bessel_i0 special_modified_bessel_i1 "
+    "special_modified_bessel_k0 special_modified_bessel_k1 special_scaled_modified_bessel_k0 "
+    "special_scaled_modified_bessel_k1 special_spherical_bessel_j0"
+)
+_SERIES_OF_TWO = (
+    "igamma igammac special_zeta special_chebyshev_polynomial_t special_chebyshev_polynomial_u "
+    "special_chebyshev_polynomial_v special_chebyshev_polynomial_w special_shifted_chebyshev_polynomial_t "
+    "special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v "
+    "special_shifted_chebyshev_polynomial_w special_hermite_polynomial_h special_hermite_polynomial_he "
+    "special_laguerre_polynomial_l special_legendre_polynomial_p"
+)
 
 _ARITY: Mapping[int, Mapping[int, str]] = {
     # tensors read: FLOP an element: operators
     1: {
         0: "view_as_real_copy _conj_physical",
-        1: f"{_TESTS} abs neg negative relu relu6 hardtanh threshold clamp clip clamp_min clamp_max square sign sgn "
-        "ceil floor "
-        "round trunc frac bitwise_not reciprocal "
-        "leaky_relu hardshrink softshrink conj_physical nan_to_num deg2rad rad2deg",
-        4: "sqrt rsqrt hardsigmoid hardswish softsign",
-        TRANSCENDENTAL: "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh "
-        "tanh asinh acosh atanh "
-        "sigmoid erf erfc erfinv lgamma digamma special_entr special_ndtri logit elu celu selu log_sigmoid "
-        "log_sigmoid_forward sinc i0 angle special_expit special_log_ndtr",
-        2 + TRANSCENDENTAL: "gelu silu mish softplus swish glu",
+        1: f"{_TESTS} abs neg negative relu relu6 hardtanh threshold square sign sgn ceil floor round trunc frac "
+        "bitwise_not reciprocal leaky_relu hardshrink softshrink conj_physical nan_to_num deg2rad rad2deg",
+        2: "frexp",
+        4: f"{_ROOTS} hardsigmoid hardswish softsign",
+        TRANSCENDENTAL: f"{_CURVES} elu celu selu log_sigmoid log_sigmoid_forward",
+        2 + TRANSCENDENTAL: "gelu silu mish softplus swish",
+        SPECIAL: _SERIES,
     },
     2: {
-        1: f"add sub subtract rsub mul multiply maximum minimum max_other fmax fmin {_COMPARES} bitwise_and bitwise_or "
+        0: "complex",
+        1: f"add sub subtract rsub mul multiply maximum minimum fmax fmin {_COMPARES} bitwise_and bitwise_or "
         "bitwise_xor bitwise_left_shift bitwise_right_shift __and__ __or__ __xor__ __lshift__ __rshift__ __iand__ "
-        "__ior__ add_relu heaviside copysign masked_fill where_self floor_divide relu_backward threshold_backward "
-        "hardtanh_backward leaky_relu_backward nextafter prelu _prelu_kernel gcd lcm",
-        2: "div divide true_divide remainder fmod div_rounding",
-        4: "hypot sigmoid_backward tanh_backward hardsigmoid_backward hardswish_backward",
-        TRANSCENDENTAL: "pow atan2 float_power xlogy logaddexp logaddexp2 softplus_backward elu_backward "
-        "log_sigmoid_backward",
+        "__ior__ heaviside copysign masked_fill floor_divide relu_backward threshold_backward "
+        "hardtanh_backward leaky_relu_backward nextafter prelu _prelu_kernel gcd lcm clamp_min clamp_max "
+        "hardshrink_backward softshrink_backward rrelu_with_noise",
+        2: "div divide true_divide remainder fmod rrelu_with_noise_backward",
+        4: "hypot sigmoid_backward tanh_backward hardsigmoid_backward hardswish_backward ldexp logit_backward",
+        TRANSCENDENTAL: "pow atan2 float_power xlogy special_xlog1py logaddexp logaddexp2 softplus_backward "
+        "elu_backward log_sigmoid_backward",
+        2 * TRANSCENDENTAL: "polar",
         4 + TRANSCENDENTAL: "gelu_backward silu_backward mish_backward",
-        2 + TRANSCENDENTAL: "glu_backward",
+        SPECIAL: _SERIES_OF_TWO,
     },
     3: {
         1: "where",
-        2: "lerp clamp_tensor",
+        2: "lerp clamp clip",
         3: "addcmul addcdiv",
+        4: "_prelu_kernel_backward",
     },
 }
 
@@ -67,6 +90,19 @@ _FLOPS = {
 }
 _TENSORS = {f"aten::{name}": n for n, table in _ARITY.items() for names in table.values() for name in names.split()}
 _TO_BOOL = {f"aten::{name}" for name in f"{_TESTS} {_COMPARES}".split()}
+_TO_FLOAT = {
+    f"aten::{name}"
+    for name in f"{_ROOTS} {_CURVES} {_SERIES} {_SERIES_OF_TWO} reciprocal deg2rad rad2deg atan2 xlogy special_xlog1py "
+    "copysign div divide true_divide".split()
+}
+"""Operators that make fractions of whole numbers."""
+_KEEPS_DTYPE = {"aten::masked_fill", "aten::threshold_backward", "aten::_prelu_kernel_backward"}
+"""Operators whose result has the first tensor's dtype."""
+_TO_REAL = {"aten::abs", "aten::angle"}
+_TO_COMPLEX = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
+_RESULTS = {"aten::frexp": 2, "aten::_prelu_kernel_backward": 2}
+_COMPLEX_FLOPS = {"aten::mul": 6, "aten::div": 11, "aten::abs": 4, "aten::addcmul": 8, "aten::reciprocal": 6}
+"""FLOP of the parts, by hand; of other operators each part is taken to cost what a real number does."""
 
 
 def pointwise(
@@ -78,9 +114,8 @@ def pointwise(
     shape = call.outputs[0].shape if call.outputs else broadcast(t.shape for t in tensors)
     working = promote(tensors)
     out = dtype or (tensors[0].dtype if in_place(call) else working)
-    count = prod(shape)
     read = sum(t.nbytes for t in tensors)
-    return Cost(flops * count, read, written(call, shape, out), working, "vector", family)
+    return Cost(flops * prod(shape), read, written(call, shape, out), real_dtype(working), "vector", family)
 
 
 def _base(call: Call) -> str:
@@ -90,84 +125,62 @@ def _base(call: Call) -> str:
     return name[:-1] if name.endswith("_") else name
 
 
+def _result(call: Call, name: str, tensors: tuple[Tensor, ...]) -> str:
+    """The dtype of the result of an operator that is not in place; "" for the tensors' own."""
+    if in_place(call) or not tensors:
+        return ""
+    if name in _TO_BOOL:
+        return "bool"
+    if name in _KEEPS_DTYPE:
+        return tensors[0].dtype
+    # A condition is no operand
+    operands = tensors[1:] if name == "aten::where" else tensors
+    scalars = call.args[1:3] if name == "aten::where" else call.args[: _TENSORS[name]] if _TENSORS[name] == 2 else ()
+    found = promote(operands or tensors, scalars)
+    if name in ("aten::complex", "aten::polar"):
+        return _TO_COMPLEX.get(found, found)
+    if name in _TO_REAL:
+        found = real_dtype(found)
+    rounded = name in ("aten::div", "aten::divide") and isinstance(call.value(2), str)
+    return as_float(found) if name in _TO_FLOAT and not rounded else found
+
+
 @formula(*_FLOPS)
 def table(call: Call) -> Cost:
     name = _base(call)
-    tensors = call.tensors[: max(_TENSORS[name], 2 if name == "aten::where" and len(call.tensors) == 2 else 0)]
-    if name in _TO_BOOL:
-        return pointwise(call, tensors, _FLOPS[name], "" if in_place(call) else "bool")
-    divides = name in ("aten::div", "aten::divide", "aten::true_divide")
-    whole = bool(tensors) and dtypes.find(tensors[0].dtype) in ("int64", "int32", "int16", "int8", "uint8", "bool")
-    return pointwise(call, tensors, _FLOPS[name], "float32" if divides and whole and not in_place(call) else "")
+    first = 1 if name == "aten::polygamma" else 0
+    tensors = tuple(t for t in call.args[first : first + _TENSORS[name]] if isinstance(t, Tensor))
+    flops = _FLOPS[name]
+    if tensors and any(t.dtype.startswith("complex") for t in tensors):
+        flops = _COMPLEX_FLOPS.get(name, 2 * flops)
+    cost = pointwise(call, tensors, flops, _result(call, name, tensors))
+    return replace(cost, written=cost.written * _RESULTS.get(name, 1)) if not call.outputs else cost
 
 
-_FOREACH = {
-    1: "add sub mul maximum minimum clamp_max clamp_min abs neg zero sign round floor ceil trunc frac reciprocal",
-    2: "div addcmul addcdiv lerp",
-    4: "sqrt rsqrt",
-    TRANSCENDENTAL: "exp log sin cos tanh sigmoid pow erf expm1 log1p log2 log10",
-    0: "copy",
-}
-_FOREACH_FLOPS = {f"aten::_foreach_{name}": flops for flops, names in _FOREACH.items() for name in names.split()}
-TENSORS_A_LAUNCH = 110
-"""Tensors whose addresses fit one multi-tensor launch (depth 1; fewer with more lists): torch's MultiTensorApply."""
+@formula("aten::glu", "aten::glu_backward")
+def glu(call: Call) -> Cost:
+    """One half of a dimension times the sigmoid of the other."""
+    back = "backward" in call.operator
+    grad = call.tensors[:1] if back else ()
+    x = need(call, 1 if back else 0)
+    half = x.numel // 2
+    read = x.nbytes + sum(t.nbytes for t in grad)
+    wrote = written(call, (x.numel if back else half,), x.dtype)
+    return Cost((4 if back else 2 + TRANSCENDENTAL) * half, read, wrote, x.dtype, "vector", "elementwise")
 
 
-def launches(count: int, lists: int) -> int:
-    """Kernels of one multi-tensor operator over `lists` lists of `count` tensors."""
-    room = {1: 110, 2: 64, 3: 48, 4: 36, 5: 30}.get(lists, 24)
-    return max(1, -(-count // room))
+_QUANTIZE = "quantize_per_tensor quantize_per_channel fake_quantize_per_tensor_affine_cachemask "
+_QUANTIZE += "fake_quantize_per_channel_affine_cachemask _fake_quantize_per_tensor_affine_cachemask_tensor_qparams"
 
 
-@formula(*_FOREACH_FLOPS)
-def foreach(call: Call) -> Cost:
-    """A list of tensors at once; in place the first list is written back."""
-    lists = [
-        listed(call, i) for i, a in enumerate(call.args) if isinstance(a, tuple) and a and isinstance(a[0], Tensor)
-    ]
-    if not lists:
-        raise NotRecorded("tensor lists not recorded")
-    first = lists[0]
-    name = call.operator.split(".")[0].rstrip("_")
-    flops = _FOREACH_FLOPS[name] * sum(t.numel for t in first)
-    size = sum(t.nbytes for t in first)
-    reads = lists[1:] if name.endswith(("_copy", "_zero")) and in_place(call) else lists
-    read = sum(t.nbytes for one in reads for t in one)
-    wrote = sum(t.nbytes for t in call.outputs) if call.outputs else size
-    return Cost(flops, read, wrote, first[0].dtype, "vector", "elementwise", launches(len(first), len(lists)))
-
-
-@formula("aten::_foreach_norm")
-def foreach_norm(call: Call) -> Cost:
-    """One norm a tensor, in two stages."""
-    first = listed(call, 0)
-    count = sum(t.numel for t in first)
-    read = sum(t.nbytes for t in first)
-    kernels = launches(len(first), 1) + 1
-    return Cost(
-        2 * count, read, len(first) * dtypes.itemsize(first[0].dtype), first[0].dtype, "vector", "reduction", kernels
-    )
-
-
-_LOSSES = {
-    "mse_loss": 2, "l1_loss": 2, "smooth_l1_loss": 4, "huber_loss": 4, "binary_cross_entropy": 18, "kl_div": 10,
-    "binary_cross_entropy_with_logits": 20, "mse_loss_backward": 3, "l1_loss_backward": 3, "huber_loss_backward": 4,
-    "smooth_l1_loss_backward": 4, "binary_cross_entropy_backward": 6, "soft_margin_loss": 10,
-}  # fmt: skip
-
-
-@formula(*(f"aten::{name}" for name in _LOSSES))
-def loss(call: Call) -> Cost:
-    """The difference of two tensors, element by element; the sum at the end is a reduction of its own call."""
-    name = call.operator.split("::")[1]
-    backward = name.endswith("_backward")
-    tensors = call.tensors[: 3 if backward else 2]
-    cost = pointwise(call, tensors, _LOSSES[name])
-    reduces = not call.outputs and not backward and call.value(2, 1) != 0
-    if not reduces:
-        return cost
-    size = dtypes.itemsize(cost.dtype)
-    return Cost(cost.flops, cost.read, size, cost.dtype, "vector", "reduction", 2)
+@formula(*(f"aten::{name}" for name in _QUANTIZE.split()), "aten::dequantize")
+def quantize(call: Call) -> Cost:
+    """Scale, round, shift and clamp."""
+    x = need(call, 0)
+    fake = "fake" in call.operator
+    dtype = "float32" if "dequantize" in call.operator else x.dtype if fake else stated_dtype(call, 3) or "qint8"
+    wrote = written(call, x.shape, dtype) + (x.numel if fake and not call.outputs else 0)
+    return Cost(4 * x.numel, x.nbytes, wrote, "float32", "vector", "elementwise")
 
 
 @formula(
@@ -183,8 +196,8 @@ def cast(call: Call) -> Cost:
         raise NotRecorded("input not recorded")
     if call.outputs:
         return Cost(0, x.nbytes, call.outputs[0].nbytes, x.dtype, "vector", access(x, call.outputs[0]))
-    number = call.value(1)
-    if not call.operator.startswith("aten::_to_copy") or not isinstance(number, int) or number not in SCALAR_TYPES:
+    stated = stated_dtype(call, 1) if call.operator.startswith("aten::_to_copy") else ""
+    if not stated:
         raise NotRecorded("result's dtype not recorded")
-    out = Tensor(x.shape, SCALAR_TYPES[number])
+    out = Tensor(x.shape, stated)
     return Cost(0, x.nbytes, out.nbytes, x.dtype, "vector", access(x, out))

@@ -5,9 +5,21 @@ from __future__ import annotations
 from math import prod
 
 from ridgepole import dtypes
-from ridgepole.work.cost import SCALAR_TYPES, NotRecorded, formula, listed, matrix_unit, need, written
+from ridgepole.work.cost import (
+    NotRecorded,
+    broadcast,
+    formula,
+    listed,
+    matrix_unit,
+    need,
+    real_dtype,
+    stated_dtype,
+    written,
+)
 from ridgepole.work.op import Call, Cost, Gemm, Tensor
 
+COMPLEX = 4
+"""Real multiply-adds in a complex one."""
 WIDEST = 16
 """Bytes of the widest load a thread makes."""
 
@@ -35,13 +47,15 @@ def product(call: Call, a: Tensor, b: Tensor, *added: Tensor | None, out_dtype: 
     m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
     if b.shape[-2] != k:
         raise NotRecorded(f"{a.shape} x {b.shape} is no product")
-    batch = max(prod(a.shape[:-2]), prod(b.shape[:-2]))
+    batch = prod(broadcast((a.shape[:-2], b.shape[:-2])))
     dtype = out_dtype or a.dtype
     out = Tensor((batch, m, n), dtype)
     read = a.nbytes + b.nbytes + sum(t.nbytes for t in added if t is not None)
     gemm = Gemm(batch, m, n, k, alignment(a, b, out))
     wrote = written(call, out.shape, dtype)
-    return Cost(2 * batch * m * n * k, read, wrote, a.dtype, matrix_unit(a.dtype), "matmul", 1, gemm)
+    parts = COMPLEX if a.dtype.startswith("complex") else 1
+    working = real_dtype(a.dtype)
+    return Cost(2 * parts * batch * m * n * k, read, wrote, working, matrix_unit(working), "matmul", 1, gemm)
 
 
 @formula("aten::mm", "aten::bmm", "aten::_int_mm")
@@ -50,9 +64,18 @@ def mm(call: Call) -> Cost:
     return product(call, need(call, 0), need(call, 1), out_dtype="int32" if integer else "")
 
 
-@formula("aten::addmm", "aten::baddbmm", "aten::_addmm_activation", "aten::addbmm")
+@formula("aten::addmm", "aten::baddbmm", "aten::_addmm_activation")
 def addmm(call: Call) -> Cost:
     return product(call, need(call, 1), need(call, 2), need(call, 0))
+
+
+@formula("aten::addbmm")
+def addbmm(call: Call) -> Cost:
+    """The products of a batch, summed: one product over all their inner dimensions."""
+    a, b = need(call, 1), need(call, 2)
+    long = a.shape[0] * a.shape[-1]
+    left, right = Tensor((a.shape[-2], long), a.dtype), Tensor((long, b.shape[-1]), b.dtype)
+    return product(call, left, right, need(call, 0))
 
 
 @formula("aten::linear")
@@ -102,11 +125,8 @@ def outer(call: Call) -> Cost:
 def scaled_mm(call: Call) -> Cost:
     """fp8 x fp8 with scales; the result is bf16 where its dtype was not recorded (torch's usual choice)."""
     scales = (call.tensor(2), call.tensor(3), call.tensor(4))
-    stated = next((v for v in call.args[5:] if isinstance(v, int) and v in SCALAR_TYPES), None)
-    named = next((d for v in call.args[5:] if isinstance(v, str) and (d := dtypes.find(v))), "")
-    out = (
-        call.outputs[0].dtype if call.outputs else named or (SCALAR_TYPES[stated] if stated is not None else "bfloat16")
-    )
+    stated = next((dtype for i in range(5, len(call.args)) if (dtype := stated_dtype(call, i))), "bfloat16")
+    out = call.outputs[0].dtype if call.outputs else stated
     return product(call, need(call, 0), need(call, 1), *scales, out_dtype=out)
 
 
@@ -125,15 +145,26 @@ def packed(call: Call) -> Cost:
 
 @formula("aten::_grouped_mm", "aten::_scaled_grouped_mm")
 def grouped(call: Call) -> Cost:
-    """Rows of a (t, k) each through its group's b (g, k, n): every group's weights are read once."""
+    """One product a group. Of a dimension that only one operand shares with the groups, each group has a part.
+
+    Rows a (t, k) each through its group's b (g, k, n); its mirror image; inner dimensions split a (m, t) x b (t, n)
+    into g results (the gradient of the weights); or plainly a batch. Every group's weights are read once.
+    """
     a, b = need(call, 0), need(call, 1)
-    k, n = b.shape[-2], b.shape[-1]
-    rows = prod(a.shape[:-1])
-    groups = b.shape[0] if len(b.shape) == 3 else 1
-    gemm = Gemm(groups, max(1, rows // groups), n, k, alignment(a, b))
-    dtype = call.outputs[0].dtype if call.outputs else "bfloat16"
-    wrote = written(call, (rows, n), dtype)
-    return Cost(2 * rows * n * k, a.nbytes + b.nbytes, wrote, a.dtype, matrix_unit(a.dtype), "matmul", 1, gemm)
+    m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
+    bounds = call.tensor(4 if "scaled" in call.operator else 2)
+    groups = next((t.shape[0] for t in (a, b) if len(t.shape) == 3), bounds.numel if bounds is not None else 1)
+    part = [m, n, k]
+    kind = (len(a.shape), len(b.shape))
+    if kind != (3, 3):
+        split = {(2, 3): 0, (3, 2): 1, (2, 2): 2}[kind]
+        part[split] = max(1, part[split] // groups)
+    gemm = Gemm(groups, part[0], part[1], part[2], alignment(a, b))
+    shape = (groups, m, n) if kind in ((3, 3), (2, 2)) else (m, n)
+    flops = 2 * m * n * k * (groups if kind == (3, 3) else 1)
+    dtype = call.outputs[0].dtype if call.outputs else "bfloat16" if "float8" in a.dtype else a.dtype
+    wrote = written(call, shape, dtype)
+    return Cost(flops, a.nbytes + b.nbytes, wrote, a.dtype, matrix_unit(a.dtype), "matmul", 1, gemm)
 
 
 @formula("aten::chain_matmul", "aten::linalg_multi_dot")

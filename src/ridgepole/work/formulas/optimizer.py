@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ridgepole.work.cost import NotRecorded, formula, listed
-from ridgepole.work.formulas.elementwise import launches
+from ridgepole.work.formulas.foreach import launches
 from ridgepole.work.op import Call, Cost, Tensor
 
 _KINDS = {"adam": (12, 5), "adamw": (13, 5), "sgd": (4, 3), "adagrad": (6, 3)}
@@ -21,7 +21,7 @@ def fused(call: Call) -> Cost:
     read = sum(t.nbytes for g in groups for t in g)
     wrote = read - sum(t.nbytes for t in groups[1])
     count = sum(t.numel for t in parameters)
-    kernels = launches(len(parameters), len(groups))
+    kernels = launches(parameters, len(groups))
     return Cost(flops * count, read, wrote, parameters[0].dtype, "vector", "optimizer", kernels)
 
 
@@ -32,7 +32,7 @@ def unscale(call: Call) -> Cost:
         raise NotRecorded("tensor lists not recorded")
     size = sum(t.nbytes for t in grads)
     return Cost(
-        2 * sum(t.numel for t in grads), size, size, grads[0].dtype, "vector", "elementwise", launches(len(grads), 1)
+        2 * sum(t.numel for t in grads), size, size, grads[0].dtype, "vector", "elementwise", launches(grads, 1)
     )
 
 

@@ -15,14 +15,19 @@ def _window(value: tuple[int, ...] | None, dims: int) -> tuple[int, ...]:
     return value * dims if len(value) == 1 else value
 
 
-def _pooled(
-    x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], pad: tuple[int, ...], up: bool
-) -> tuple[int, ...]:
+def _pooled(call: Call, x: Tensor, kernel: tuple[int, ...], maximum: bool) -> tuple[int, ...]:
+    """The result's shape: (x, kernel, stride, padding, [dilation of max pools,] ceil_mode, ...)."""
     dims = len(kernel)
-    extra = [(s - 1 if up else 0) for s in stride]
-    size = [
-        (n + 2 * p - k + e) // s + 1 for n, k, s, p, e in zip(x.shape[-dims:], kernel, stride, pad, extra, strict=True)
-    ]
+    stride = _window(ints(call, 2) or kernel, dims)
+    pad = _window(ints(call, 3) or (0,), dims)
+    dilation = _window((ints(call, 4) if maximum else None) or (1,), dims)
+    ceiling = call.value(5 if maximum else 4, False) is True
+    size = []
+    for n, k, s, p, d in zip(x.shape[-dims:], kernel, stride, pad, dilation, strict=True):
+        room = n + 2 * p - d * (k - 1) - 1
+        windows = (-(-room // s) if ceiling else room // s) + 1
+        # No window may start in the padding behind the input (torch's rule for ceil_mode)
+        size.append(windows - 1 if ceiling and (windows - 1) * s >= n + p else windows)
     return (*x.shape[:-dims], *size)
 
 
@@ -32,18 +37,17 @@ _POOLS = {
     for d in (1, 2, 3)
     for suffix in ("", "_with_indices")
 }
+INDEX_BYTES = 8
 
 
 @formula(*_POOLS)
 def pool(call: Call) -> Cost:
-    """(x, kernel, stride, padding, ...)"""
+    """A window's elements an output."""
     dims = _POOLS[call.operator]
     x = need(call, 0)
     kernel = _window(ints(call, 1), dims)
-    stride = _window(ints(call, 2) or kernel, dims)
-    pad = _window(ints(call, 3) or (0,), dims)
-    shape = call.outputs[0].shape if call.outputs else _pooled(x, kernel, stride, pad, False)
-    index = 8 if call.operator.endswith("_with_indices") else 0
+    shape = call.outputs[0].shape if call.outputs else _pooled(call, x, kernel, "max" in call.operator)
+    index = INDEX_BYTES if call.operator.endswith("_with_indices") else 0
     wrote = prod(shape) * (dtypes.itemsize(x.dtype) + index)
     return Cost(prod(shape) * prod(kernel), x.nbytes, wrote, x.dtype, "vector", "pool")
 
@@ -51,29 +55,54 @@ def pool(call: Call) -> Cost:
 _ADAPTIVE = {
     f"aten::{a}{kind}_pool{d}d": d for a in ("adaptive_", "_adaptive_") for kind in ("max", "avg") for d in (1, 2, 3)
 }
+_FRACTIONAL = {f"aten::fractional_max_pool{d}d": d for d in (2, 3)}
 
 
-@formula(*_ADAPTIVE)
+@formula(*_ADAPTIVE, *_FRACTIONAL)
 def adaptive(call: Call) -> Cost:
-    dims = _ADAPTIVE[call.operator]
+    """(x, size of the result), or for fractional ones (x, kernel, size of the result, samples)"""
+    dims = _ADAPTIVE.get(call.operator) or _FRACTIONAL[call.operator]
     x = need(call, 0)
-    size = _window(ints(call, 1), dims)
+    size = _window(ints(call, 2 if call.operator in _FRACTIONAL else 1), dims)
     shape = call.outputs[0].shape if call.outputs else (*x.shape[:-dims], *size)
-    return Cost(x.numel, x.nbytes, prod(shape) * dtypes.itemsize(x.dtype), x.dtype, "vector", "pool")
+    index = INDEX_BYTES if "max" in call.operator else 0
+    wrote = prod(shape) * (dtypes.itemsize(x.dtype) + index)
+    return Cost(x.numel, x.nbytes, wrote, x.dtype, "vector", "pool")
 
 
-_BACKWARD = [f"{name}_backward" for name in (*_POOLS, *_ADAPTIVE)]
+_BACKWARD = [f"{name}_backward" for name in (*_POOLS, *_ADAPTIVE, *_FRACTIONAL)]
 
 
 @formula(*_BACKWARD)
 def pool_backward(call: Call) -> Cost:
     """(gradient, input, ...): the gradient spread over each window."""
     grad, x = need(call, 0), need(call, 1)
-    index = call.tensors[-1].nbytes if call.operator.startswith("aten::max") and len(call.tensors) > 2 else 0
+    index = call.tensors[-1].nbytes if "max" in call.operator and len(call.tensors) > 2 else 0
     return Cost(x.numel, grad.nbytes + index, x.logical_nbytes, x.dtype, "vector", "pool")
 
 
-_RESIZES = {"nearest1d": 1, "nearest2d": 1, "nearest3d": 1, "_nearest_exact2d": 1, "linear1d": 4, "bilinear2d": 8}
+@formula("aten::max_unpool2d", "aten::max_unpool3d")
+def max_unpool(call: Call) -> Cost:
+    """(x, indices, size of the result): x scattered into zeros."""
+    x, index = need(call, 0), need(call, 1)
+    size = ints(call, 2)
+    if not call.outputs and size is None:
+        raise NotRecorded("output size not recorded")
+    shape = call.outputs[0].shape if call.outputs else (*x.shape[: -len(size or ())], *(size or ()))
+    wrote = prod(shape) * dtypes.itemsize(x.dtype)
+    return Cost(0, x.nbytes + index.nbytes, wrote, x.dtype, "vector", "scatter", 2)
+
+
+_RESIZES = {
+    "nearest1d": 1,
+    "nearest2d": 1,
+    "nearest3d": 1,
+    "_nearest_exact1d": 1,
+    "_nearest_exact2d": 1,
+    "_nearest_exact3d": 1,
+    "linear1d": 4,
+    "bilinear2d": 8,
+}
 _RESIZES |= {"trilinear3d": 16, "bicubic2d": 40, "_bilinear2d_aa": 24, "_bicubic2d_aa": 60}
 _RESIZE_FLOPS = {
     f"aten::{'_upsample_' + name[1:] if name.startswith('_') else 'upsample_' + name}": flops
