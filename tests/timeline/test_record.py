@@ -131,7 +131,7 @@ def test_what_the_function_raises_passes_and_the_profiler_is_off_again(work: Cal
 
     with pytest.raises(KeyError, match="mine"):
         record_function(broken)
-    with torch.profiler.profile() as profile:
+    with torch.profiler.profile(acc_events=True) as profile:
         work()
     assert profile.events()
 

@@ -73,7 +73,7 @@ def _profiler(torch: Any, gpu: bool) -> str:
     activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if gpu else [])
     device = "cuda" if gpu else "cpu"
     x = torch.ones(64, 64, device=device)
-    with profile(activities=activities, record_shapes=True) as recording:
+    with profile(activities=activities, record_shapes=True, acc_events=True) as recording:
         x @ x
         if gpu:
             torch.cuda.synchronize()
