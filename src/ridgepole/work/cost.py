@@ -45,9 +45,18 @@ class NotRecorded(Exception):
     """A formula needs an argument that the call does not hold."""
 
 
-@lru_cache(maxsize=65536)
 def assess(call: Call) -> Cost | Unpriced:
     """The cost of `call`, or why it has none. Never raises."""
+    return _assessed(call, _types(call.args))
+
+
+def _types(args: tuple[Arg, ...]) -> tuple[object, ...]:
+    """What tells 1 from 1.0 and True, which are equal, and so would be the same to the cache."""
+    return tuple(_types(arg) if isinstance(arg, tuple) else type(arg) for arg in args)
+
+
+@lru_cache(maxsize=65536)
+def _assessed(call: Call, types: tuple[object, ...]) -> Cost | Unpriced:
     found = formula.find(call.operator) or formula.find(base_name(call.operator)) or _of_kind(call.operator)
     if found is None:
         return Unpriced(f"no formula for {call.operator}")

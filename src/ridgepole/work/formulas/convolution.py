@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
+from ridgepole import dtypes
 from ridgepole.work.cost import NotRecorded, formula, ints, matrix_unit, need, written
 from ridgepole.work.formulas.matmul import alignment
 from ridgepole.work.op import Call, Cost, Gemm, Tensor
@@ -131,7 +133,7 @@ def cudnn_fused(call: Call) -> Cost:
 def _backward(
     grad: Tensor, x: Tensor, w: Tensor, mask: tuple[bool, bool], groups: int, transposed: bool = False
 ) -> Cost:
-    """The gradient of the input and that of the weight do as much arithmetic as the forward pass, each."""
+    """The gradients of input and of weight: each does as much arithmetic as the forward pass, and reads for itself."""
     over = x if transposed else grad
     one = 2 * over.shape[0] * prod(over.shape[2:]) * w.numel
     read, wrote = 0, 0
@@ -156,7 +158,19 @@ def convolution_backward(call: Call) -> Cost:
     last = 10 if "overrideable" not in call.operator else 9
     transposed = call.value(last - 3, False) is True
     grad, x, w = need(call, 0), need(call, 1), need(call, 2)
-    return _backward(grad, x, w, _mask(call, last), _groups(call, last - 1), transposed)
+    cost = _backward(grad, x, w, _mask(call, last), _groups(call, last - 1), transposed)
+    wanted = call.value(last)
+    if not call.outputs or not isinstance(wanted, tuple) or wanted[2:3] != (True,):
+        return cost
+    # The bias' gradient is a sum of its own; a trace, which records no outputs, has an op for it.
+    wrote = grad.shape[1] * dtypes.itemsize(grad.dtype)
+    return replace(
+        cost,
+        flops=cost.flops + grad.numel,
+        read=cost.read + grad.nbytes,
+        written=cost.written + wrote,
+        kernels=cost.kernels + 1 if any(_mask(call, last)) else 1,
+    )
 
 
 @formula("aten::cudnn_convolution_backward", "aten::miopen_convolution_backward", "aten::mkldnn_convolution_backward")

@@ -53,7 +53,7 @@ _SERIES_OF_TWO = (
 _ARITY: Mapping[int, Mapping[int, str]] = {
     # tensors read: FLOP an element: operators
     1: {
-        0: "view_as_real_copy _conj_physical",
+        0: "_conj_physical",
         1: f"{_TESTS} abs neg negative relu relu6 hardtanh threshold square sign sgn ceil floor round trunc frac "
         "bitwise_not reciprocal leaky_relu hardshrink softshrink conj_physical nan_to_num deg2rad rad2deg",
         2: "frexp",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from ridgepole import dtypes
@@ -63,24 +64,52 @@ def _indexed(x: Tensor, indices: tuple[Tensor | None, ...]) -> tuple[tuple[int, 
     return (*shape, *kept, *rest), sum(i.nbytes for i in given)
 
 
-@formula("aten::index", "aten::_unsafe_index")
+ALL_KEPT = "a mask is taken to keep everything it covers: how much is not recorded"
+
+
+def _said(call: Call, indices: tuple[Tensor | None, ...]) -> str:
+    """What the size of x[indices] rests on."""
+    masked = any(i is not None and i.dtype in ("bool", "uint8") for i in indices)
+    return ALL_KEPT if masked and not call.outputs else ""
+
+
+@formula("aten::index", "aten::_unsafe_index", "aten::_unsafe_masked_index")
 def index(call: Call) -> Cost:
+    """(x, indices), or (x, mask, indices, fill)"""
     x = need(call, 0)
-    shape, size = _indexed(x, _indices(call, 1))
+    masked = "masked" in call.operator
+    indices = _indices(call, 2 if masked else 1)
+    shape, size = _indexed(x, indices)
+    size += need(call, 1).nbytes if masked else 0
     wrote = written(call, shape, x.dtype)
-    return Cost(0, min(wrote, x.nbytes) + size, wrote, x.dtype, "vector", "gather")
+    return Cost(0, min(wrote, x.nbytes) + size, wrote, x.dtype, "vector", "gather", assumed=_said(call, indices))
 
 
 @formula("aten::index_put", "aten::_index_put_impl", "aten::_unsafe_index_put")
 def index_put(call: Call) -> Cost:
     """Values into x[indices]; in place only those rows move. Accumulating sorts the indices first."""
-    x, values = need(call, 0), need(call, 2)
-    shape, size = _indexed(x, _indices(call, 1))
-    moved = prod(shape) * dtypes.itemsize(x.dtype)
     adds = call.value(3, False) is True
+    return _put(call, need(call, 0), _indices(call, 1), need(call, 2), adds)
+
+
+@formula("aten::_unsafe_masked_index_put_accumulate")
+def masked_index_put(call: Call) -> Cost:
+    """(x, mask, indices, values)"""
+    cost = _put(call, need(call, 0), _indices(call, 2), need(call, 3), True)
+    return replace(cost, read=cost.read + need(call, 1).nbytes)
+
+
+def _put(call: Call, x: Tensor, indices: tuple[Tensor | None, ...], values: Tensor, adds: bool) -> Cost:
+    shape, size = _indexed(x, indices)
+    count = prod(shape)
+    moved = count * dtypes.itemsize(x.dtype)
     read = values.nbytes + size + (moved if adds else 0)
-    whole = 0 if in_place(call) else x.nbytes
-    return Cost(prod(shape) if adds else 0, read + whole, moved + whole, x.dtype, "vector", "scatter", 4 if adds else 1)
+    spared = 0 if in_place(call) else x.nbytes
+    kernels = 4 if adds else 1
+    # Outputs of a put have x's shape: how much of it a mask names they do not say
+    said = _said(replace(call, outputs=()), indices)
+    flops = count if adds else 0
+    return Cost(flops, read + spared, moved + spared, x.dtype, "vector", "scatter", kernels, assumed=said)
 
 
 @formula(
@@ -123,13 +152,39 @@ def embedding_backward(call: Call) -> Cost:
 
 @formula("aten::_embedding_bag", "aten::embedding_bag", "aten::_embedding_bag_forward_only")
 def embedding_bag(call: Call) -> Cost:
+    """(table, indices, bounds of the bags, ..., weights at 6, whether the last bound is the end)"""
     table, index = need(call, 0), need(call, 1)
     bags = call.tensor(2)
-    rows = bags.numel if bags is not None else index.shape[0]
+    rows = index.shape[0] if bags is None else max(bags.numel - (call.value(7) is True), 0)
     width = table.shape[-1]
     size = dtypes.itemsize(table.dtype)
-    read = index.numel * width * size + index.nbytes
-    return Cost(index.numel * width, read, rows * width * size, table.dtype, "vector", "gather")
+    weights = call.tensor(6)
+    gathered = min(index.numel * width * size, table.nbytes)
+    read = gathered + sum(t.nbytes for t in (index, bags, weights) if t is not None)
+    flops = index.numel * width * (1 if weights is None else 2)
+    return Cost(flops, read, rows * width * size, table.dtype, "vector", "gather")
+
+
+@formula("aten::_embedding_bag_backward", "aten::_embedding_bag_dense_backward")
+def embedding_bag_backward(call: Call) -> Cost:
+    """(gradient, indices, ..., rows of the table at 6 or 5): each bag's gradient is added to the rows it summed."""
+    grad, index = need(call, 0), need(call, 1)
+    rows = call.value(5 if "dense" in call.operator else 6)
+    if not isinstance(rows, int):
+        raise NotRecorded("table size not recorded")
+    width = grad.shape[-1]
+    wrote = rows * width * dtypes.itemsize(grad.dtype)
+    return Cost(index.numel * width, grad.nbytes + 5 * index.nbytes, wrote, grad.dtype, "vector", "scatter", 5)
+
+
+@formula("aten::_embedding_bag_per_sample_weights_backward")
+def embedding_bag_weights_backward(call: Call) -> Cost:
+    """(gradient, table, indices, ...): a dot product an index."""
+    grad, table, index = need(call, 0), need(call, 1), need(call, 2)
+    width = table.shape[-1]
+    read = grad.nbytes + min(index.numel * width * dtypes.itemsize(table.dtype), table.nbytes) + index.nbytes
+    wrote = written(call, index.shape, grad.dtype)
+    return Cost(2 * index.numel * width, read, wrote, grad.dtype, "vector", "gather")
 
 
 @formula("aten::masked_select", "aten::nonzero", "aten::argwhere", "aten::nonzero_static")
@@ -138,8 +193,11 @@ def compact(call: Call) -> Cost:
     x = need(call, 0)
     mask = call.tensor(1) if "masked" in call.operator else None
     read = 2 * (mask.nbytes if mask is not None else x.nbytes) + (x.nbytes if mask is not None else 0)
-    wrote = sum(t.nbytes for t in call.outputs) if call.outputs else (x.nbytes if mask is not None else 0)
-    return Cost(0, read, wrote, x.dtype, "vector", "gather", 4)
+    if call.outputs:
+        wrote, said = sum(t.nbytes for t in call.outputs), ""
+    else:
+        wrote, said = (x.nbytes, ALL_KEPT) if mask is not None else (0, "where something was found is not recorded")
+    return Cost(0, read, wrote, x.dtype, "vector", "gather", 4, assumed=said)
 
 
 @formula("aten::masked_scatter", "aten::masked_scatter_backward", "aten::put")

@@ -18,7 +18,7 @@ _VIEWS = (
     "empty_permuted _efficientzerotensor resize resize_as can_cast is_pinned _nested_view_from_buffer "
     "output_nr _version _local_scalar_dense item record_stream _debug_has_internal_overlap _assert_async "
     "_assert_scalar _assert_tensor_metadata prim_layout unsafe_split unsafe_chunk hsplit vsplit dsplit "
-    "_shape_as_tensor data is_floating_point is_complex align_as rename "
+    "_shape_as_tensor data is_floating_point is_complex align_as rename _linalg_check_errors is_coalesced "
 )
 
 
@@ -50,7 +50,22 @@ def copy(call: Call) -> Cost:
     return Cost(0, source.nbytes, to.logical_nbytes, to.dtype, "vector", access(to, source))
 
 
-@formula("aten::repeat", "aten::tile", "aten::repeat_interleave", "aten::expand_copy")
+@formula("aten::repeat_interleave")
+def repeat_interleave(call: Call) -> Cost:
+    """(repeats, length of the result): each index as often as it is told; or (x, repeats, dim, ...)."""
+    x = need(call, 0)
+    times = call.value(1)
+    if call.outputs:
+        wrote = sum(t.nbytes for t in call.outputs)
+    elif isinstance(times, int) and not isinstance(times, bool):
+        each = 1 if len(call.args) == 2 and x.dtype in ("int64", "int32") else x.numel
+        wrote = each * times * dtypes.itemsize(x.dtype)
+    else:
+        raise NotRecorded("repeats not recorded")
+    return Cost(0, x.nbytes, wrote, x.dtype, "vector", "copy")
+
+
+@formula("aten::repeat", "aten::tile")
 def repeat(call: Call) -> Cost:
     x = need(call, 0)
     if call.outputs:
@@ -180,21 +195,48 @@ def into_zeros(call: Call) -> Cost:
     return Cost(0, read, wrote, x.dtype, "vector", "copy", 2)
 
 
-_SPLIT_COPY = (
-    "split_with_sizes_copy",
-    "unbind_copy",
-    "split_copy",
-    "chunk_cat",
-    "_chunk_cat",
-    "view_copy",
-    "permute_copy",
+@formula(
+    "aten::reflection_pad1d_backward",
+    "aten::reflection_pad2d_backward",
+    "aten::reflection_pad3d_backward",
+    "aten::replication_pad1d_backward",
+    "aten::replication_pad2d_backward",
+    "aten::replication_pad3d_backward",
 )
+def pad_backward(call: Call) -> Cost:
+    """(gradient, x, padding): the gradient added into zeros of x's shape."""
+    grad, x = need(call, 0), need(call, 1)
+    return Cost(grad.numel, grad.nbytes, x.logical_nbytes, x.dtype, "vector", "scatter", 2)
 
 
-@formula(*(f"aten::{name}" for name in _SPLIT_COPY))
-def split_copy(call: Call) -> Cost:
+@formula("aten::diag_embed")
+def diag_embed(call: Call) -> Cost:
+    """A square of zeros with the last dimension along its diagonal."""
+    x = need(call, 0)
+    off = call.value(1, 0)
+    side = (x.shape[-1] if x.shape else 1) + (abs(off) if isinstance(off, int) else 0)
+    wrote = written(call, (*x.shape[:-1], side, side), x.dtype)
+    return Cost(0, x.nbytes, wrote + x.nbytes, x.dtype, "vector", "fill", 2)
+
+
+_COPIES = "split_with_sizes split chunk unbind view permute alias as_strided diagonal narrow squeeze unsqueeze t "
+_COPIES += "transpose unfold select slice detach expand view_as_complex view_as_real"
+
+
+_PARTIAL = ("as_strided", "diagonal", "narrow", "unfold", "select", "slice", "expand")
+"""Views that may have fewer or more elements than their base."""
+
+
+@formula(*(f"aten::{name}_copy" for name in _COPIES.split()), "aten::chunk_cat", "aten::_chunk_cat")
+def view_copy(call: Call) -> Cost:
+    """A view, copied: as much is read as is written."""
     if not call.tensors:
         raise NotRecorded("tensors not recorded")
-    moved = sum(t.nbytes for t in call.tensors)
-    dtype = call.tensors[0].dtype
-    return Cost(0, moved, sum(t.nbytes for t in call.outputs) or moved, dtype, "vector", "copy")
+    x = call.tensors[0]
+    whole = sum(t.nbytes for t in call.tensors)
+    wrote = sum(t.logical_nbytes for t in call.outputs)
+    if not call.outputs:
+        if call.operator.split("::")[1].removesuffix("_copy") in _PARTIAL:
+            raise NotRecorded("result not recorded")
+        wrote = whole
+    return Cost(0, min(whole, wrote), wrote, x.dtype, "vector", "copy")
