@@ -53,6 +53,25 @@ def loss_backward(call: Call) -> Cost:
 
 
 @formula(
+    "aten::nll_loss", "aten::nll_loss_forward", "aten::nll_loss2d_forward", "aten::nll_loss2d", "aten::nll_loss_nd"
+)
+def nll_loss(call: Call) -> Cost:
+    """One element of each row of log-probabilities is read (a 32-byte sector of it moves)."""
+    x, target = need(call, 0), need(call, 1)
+    rows = max(target.numel, 1)
+    touched = min(x.nbytes, rows * 32)
+    size = dtypes.itemsize(x.dtype)
+    return Cost(2 * rows, touched + target.nbytes, 2 * size, x.dtype, "vector", "reduction", 1, Rows(1, rows))
+
+
+@formula("aten::nll_loss_backward", "aten::nll_loss2d_backward")
+def nll_loss_backward(call: Call) -> Cost:
+    """A gradient of zeros with one element a row."""
+    x, target = need(call, 1), need(call, 2)
+    return Cost(target.numel, target.nbytes, x.logical_nbytes, x.dtype, "vector", "fill", 2, None)
+
+
+@formula(
     "aten::multi_margin_loss", "aten::multilabel_margin_loss_forward", "aten::multi_margin_loss_backward",
     "aten::multilabel_margin_loss_backward",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Operators that walk rows: reductions, norms, softmax and losses over classes, scans, sorts. Backward ones too."""
+"""Operators that walk rows: reductions, softmax, scans, sorts. Norms and losses have files of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ridgepole.work.op import Call, Cost, Family, Rows, Tensor
 INDEX_BYTES = 8
 
 
-def _rows(x: Tensor, dims: tuple[int, ...] | None) -> Rows:
+def along(x: Tensor, dims: tuple[int, ...] | None) -> Rows:
+    """The runs of `x` along `dims`; one run of everything where there are none."""
     if not x.shape:
         return Rows(1, 1)
     if not dims:
@@ -21,9 +22,10 @@ def _rows(x: Tensor, dims: tuple[int, ...] | None) -> Rows:
     return Rows(x.numel // max(length, 1), length)
 
 
-def _cost(
+def rowwise(
     call: Call, family: Family, x: Tensor, rows: Rows, flops: int, read: int, wrote: int, kernels: int = 1
 ) -> Cost:
+    """A cost of `flops` an element of `x`."""
     return Cost(flops * x.numel, read, wrote, x.dtype, "vector", family, kernels, rows)
 
 
@@ -55,16 +57,16 @@ def reduction(call: Call) -> Cost:
     at = _DIMS_AT.get(name, 1)
     # A bare number there is a dtype, to those that take dimensions as a list
     listless = name in ("sum", "nansum", "mean") and not isinstance(call.value(at), tuple)
-    rows = _rows(x, None if listless else ints(call, at))
+    rows = along(x, None if listless else ints(call, at))
     dtype = _TO_INDEX.get(name, x.dtype)
     if name in _SUMS:
         dtype = stated_dtype(call, _SUMS[name]) or ("int64" if whole(x.dtype) else x.dtype)
-    along = name in _INDEX_TOO and call.value(1) is not None
-    size = dtypes.itemsize(dtype) * (2 if name in _PAIRS else 1) + (INDEX_BYTES if along else 0)
+    finds = name in _INDEX_TOO and call.value(1) is not None
+    size = dtypes.itemsize(dtype) * (2 if name in _PAIRS else 1) + (INDEX_BYTES if finds else 0)
     wrote = sum(t.nbytes for t in call.outputs) if call.outputs else rows.rows * size
     two = rows.rows == 1 and rows.length > TWO_STAGES
     kernels = _IN_STEPS.get(name, 2 if two else 1)
-    return _cost(call, "reduction", x, rows, _REDUCE[name], x.nbytes, wrote, kernels)
+    return rowwise(call, "reduction", x, rows, _REDUCE[name], x.nbytes, wrote, kernels)
 
 
 @formula("aten::dist")
@@ -72,7 +74,7 @@ def dist(call: Call) -> Cost:
     """The norm of a difference."""
     x, other = need(call, 0), need(call, 1)
     read = x.nbytes + other.nbytes
-    return _cost(call, "reduction", x, _rows(x, None), 3, read, dtypes.itemsize(x.dtype), 2)
+    return rowwise(call, "reduction", x, along(x, None), 3, read, dtypes.itemsize(x.dtype), 2)
 
 
 @formula("aten::renorm")
@@ -82,7 +84,7 @@ def renorm(call: Call) -> Cost:
     dim = ints(call, 2) or (0,)
     kept = x.shape[dim[0]] if x.shape else 1
     rows = Rows(kept, x.numel // max(kept, 1))
-    return _cost(call, "reduction", x, rows, 3, x.nbytes, written(call, x.shape, x.dtype), 3)
+    return rowwise(call, "reduction", x, rows, 3, x.nbytes, written(call, x.shape, x.dtype), 3)
 
 
 @formula("aten::segment_reduce")
@@ -94,7 +96,7 @@ def segments(call: Call) -> Cost:
         raise NotRecorded("lengths of the segments not recorded")
     wrote = written(call, (bounds.numel, *x.shape[1:]), x.dtype)
     rows = Rows(bounds.numel, x.numel // max(bounds.numel, 1))
-    return _cost(call, "reduction", x, rows, 1, x.nbytes + bounds.nbytes, wrote)
+    return rowwise(call, "reduction", x, rows, 1, x.nbytes + bounds.nbytes, wrote)
 
 
 @formula("aten::_softmax", "aten::_log_softmax", "aten::softmax", "aten::log_softmax", "aten::_safe_softmax")
@@ -103,7 +105,7 @@ def softmax(call: Call) -> Cost:
     x = need(call, 0)
     # half_to_float, or a dtype of its own
     dtype = "float32" if call.value(2) is True else stated_dtype(call, 2) or x.dtype
-    return _cost(call, "softmax", x, _rows(x, ints(call, 1)), 12, x.nbytes, written(call, x.shape, dtype))
+    return rowwise(call, "softmax", x, along(x, ints(call, 1)), 12, x.nbytes, written(call, x.shape, dtype))
 
 
 @formula("aten::_softmax_backward_data", "aten::_log_softmax_backward_data")
@@ -111,102 +113,7 @@ def softmax_backward(call: Call) -> Cost:
     """(gradient, result, dim, the input's dtype)"""
     grad, out = need(call, 0), need(call, 1)
     wrote = written(call, grad.shape, stated_dtype(call, 3) or grad.dtype)
-    return _cost(call, "softmax", grad, _rows(grad, ints(call, 2)), 4, grad.nbytes + out.nbytes, wrote)
-
-
-@formula("aten::native_layer_norm", "aten::layer_norm", "aten::_fused_rms_norm", "aten::rms_norm")
-def layer_norm(call: Call) -> Cost:
-    """Mean and variance, then scale and shift: about 8 FLOP an element; rows as long as the normalised shape."""
-    x = need(call, 0)
-    shape = ints(call, 1) or x.shape[-1:]
-    rows = _rows(x, tuple(range(-len(shape), 0)))
-    read = x.nbytes + sum(t.nbytes for t in call.tensors[1:3])
-    stats = rows.rows * 8 if "layer" in call.operator else rows.rows * 4
-    wrote = sum(t.nbytes for t in call.outputs) if call.outputs else x.logical_nbytes + stats
-    return _cost(call, "norm", x, rows, 8 if "layer" in call.operator else 4, read, wrote)
-
-
-@formula("aten::native_layer_norm_backward", "aten::_fused_rms_norm_backward")
-def layer_norm_backward(call: Call) -> Cost:
-    """Gradient of the input, then of scale and shift by columns."""
-    grad, x = need(call, 0), need(call, 1)
-    shape = ints(call, 2) or x.shape[-1:]
-    rows = _rows(x, tuple(range(-len(shape), 0)))
-    read = grad.nbytes + x.nbytes + rows.rows * 8 + rows.length * 4
-    wrote = x.logical_nbytes + 2 * rows.length * dtypes.itemsize(x.dtype)
-    return _cost(call, "norm", x, rows, 14, read, wrote, 2)
-
-
-def _channels(x: Tensor) -> Rows:
-    channels = x.shape[1] if len(x.shape) > 1 else 1
-    return Rows(channels, x.numel // max(channels, 1))
-
-
-@formula(
-    "aten::native_batch_norm",
-    "aten::cudnn_batch_norm",
-    "aten::miopen_batch_norm",
-    "aten::_native_batch_norm_legit",
-    "aten::_native_batch_norm_legit_functional",
-    "aten::_native_batch_norm_legit_no_training",
-    "aten::_batch_norm_with_update",
-    "aten::_batch_norm_no_update",
-    "aten::batch_norm",
-)
-def batch_norm(call: Call) -> Cost:
-    """Statistics of a channel over batch and space, then scale and shift."""
-    x = need(call, 0)
-    rows = _channels(x)
-    wrote = x.logical_nbytes
-    parameters = sum(t.nbytes for t in call.tensors[1:5])
-    return _cost(call, "norm", x, rows, 8, x.nbytes + parameters, wrote)
-
-
-@formula(
-    "aten::native_batch_norm_backward",
-    "aten::cudnn_batch_norm_backward",
-    "aten::miopen_batch_norm_backward",
-    "aten::batch_norm_backward",
-)
-def batch_norm_backward(call: Call) -> Cost:
-    first, second = need(call, 0), need(call, 1)
-    return _cost(call, "norm", first, _channels(first), 10, first.nbytes + second.nbytes, first.logical_nbytes, 2)
-
-
-@formula("aten::native_group_norm", "aten::group_norm", "aten::instance_norm")
-def group_norm(call: Call) -> Cost:
-    """(x, weight, bias, N, C, HxW, group, eps): a row is one group of one image."""
-    x = need(call, 0)
-    groups = call.value(6, 1) if "native" in call.operator else call.value(1, 1)
-    count = x.shape[0] * (groups if isinstance(groups, int) and not isinstance(groups, bool) else x.shape[1])
-    rows = Rows(count, x.numel // max(count, 1))
-    read = x.nbytes + sum(t.nbytes for t in call.tensors[1:3])
-    return _cost(call, "norm", x, rows, 8, read, x.logical_nbytes + count * 8, 2)
-
-
-@formula("aten::native_group_norm_backward")
-def group_norm_backward(call: Call) -> Cost:
-    grad, x = need(call, 0), need(call, 1)
-    return _cost(call, "norm", x, _channels(x), 14, grad.nbytes + x.nbytes, x.logical_nbytes, 3)
-
-
-@formula(
-    "aten::nll_loss", "aten::nll_loss_forward", "aten::nll_loss2d_forward", "aten::nll_loss2d", "aten::nll_loss_nd"
-)
-def nll_loss(call: Call) -> Cost:
-    """One element of each row of log-probabilities is read (a 32-byte sector of it moves)."""
-    x, target = need(call, 0), need(call, 1)
-    rows = max(target.numel, 1)
-    touched = min(x.nbytes, rows * 32)
-    size = dtypes.itemsize(x.dtype)
-    return Cost(2 * rows, touched + target.nbytes, 2 * size, x.dtype, "vector", "reduction", 1, Rows(1, rows))
-
-
-@formula("aten::nll_loss_backward", "aten::nll_loss2d_backward")
-def nll_loss_backward(call: Call) -> Cost:
-    """A gradient of zeros with one element a row."""
-    x, target = need(call, 1), need(call, 2)
-    return Cost(target.numel, target.nbytes, x.logical_nbytes, x.dtype, "vector", "fill", 2, None)
+    return rowwise(call, "softmax", grad, along(grad, ints(call, 2)), 4, grad.nbytes + out.nbytes, wrote)
 
 
 _SCANS = {"cumsum": 1, "cumprod": 1, "logcumsumexp": 10, "cummax": 1, "cummin": 1}
@@ -224,7 +131,7 @@ def scan(call: Call) -> Cost:
     dtype = stated or ("int64" if whole(x.dtype) and not finds and not in_place(call) else x.dtype)
     wrote = written(call, x.shape, dtype) + (x.numel * INDEX_BYTES if finds and not call.outputs else 0)
     dims = ints(call, _SCAN_HELPERS.get(name, 1))
-    return _cost(call, "scan", x, _rows(x, dims), _SCANS.get(name, 1), x.nbytes, wrote)
+    return rowwise(call, "scan", x, along(x, dims), _SCANS.get(name, 1), x.nbytes, wrote)
 
 
 SORTED_AT_ONCE = 4096
@@ -253,7 +160,7 @@ def sort(call: Call) -> Cost:
     x = need(call, 0)
     at = 2 if "stable" in call.operator else 1
     dims = ints(call, at) if "sort" in call.operator else None
-    rows = _rows(x, dims or ((-1,) if "sort" in call.operator else None))
+    rows = along(x, dims or ((-1,) if "sort" in call.operator else None))
     return sort_cost(call, x, rows, written(call, x.shape, x.dtype))
 
 
@@ -261,7 +168,7 @@ def sort(call: Call) -> Cost:
 def topk(call: Call) -> Cost:
     """Each row is read a few times to find the threshold; k values and indices are written."""
     x = need(call, 0)
-    rows = _rows(x, ints(call, 2) or (-1,))
+    rows = along(x, ints(call, 2) or (-1,))
     k = call.value(1, 1)
     count = k if isinstance(k, int) and "topk" in call.operator else 1
     wrote = sum(t.nbytes for t in call.outputs) if call.outputs else rows.rows * count * (dtypes.itemsize(x.dtype) + 8)
