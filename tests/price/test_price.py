@@ -118,7 +118,7 @@ def test_a_cpu_is_priced_without_launches(h100: Machine, pointwise: MakeOp) -> N
 def test_a_graph_leaves_out_waits_and_says_so(h100: Machine, pointwise: MakeOp) -> None:
     waiting = replace(pointwise("aten::mul", (8,)), syncs=True)
     result = price(Program((waiting,), "item"), h100, "graph")
-    assert any("make the CPU wait" in note for note in result.notes)
+    assert any("makes the CPU wait" in note for note in result.notes)
 
 
 def test_tokens_and_money() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
+from ridgepole.price import batch_norm
 from ridgepole.work.op import Call, Cost, Family, Op, Program, Rows, Tensor
 
 POINTWISE: frozenset[Family] = frozenset({"elementwise", "copy", "fill", "random", "gather"})
@@ -139,7 +140,7 @@ def _domain(op: Op) -> tuple[int, int, bool]:
     if not isinstance(cost, Cost) or op.syncs:
         return 0, 0, False
     outputs = [t.numel for t in op.call.outputs]
-    if cost.family in POINTWISE:
+    if cost.family in POINTWISE or batch_norm.stored(op):
         whole = sum(outputs) if "_foreach_" in op.operator else max(outputs, default=0)
         return whole, 0, bool(outputs)
     if cost.family in REDUCING and isinstance(cost.detail, Rows):
@@ -257,7 +258,9 @@ def _merge(flow: _Flow, group: _Group) -> Op:
 
 def _cost(ops: Sequence[Op], group: _Group, flops: int, read: int, written: int) -> Cost:
     kinds: list[Cost] = [op.cost for op in ops if isinstance(op.cost, Cost)]
-    reducing = [cost for cost in kinds if cost.family in REDUCING]
+    reducing = [
+        op.cost for op in ops if isinstance(op.cost, Cost) and op.cost.family in REDUCING and not batch_norm.stored(op)
+    ]
     names = {cost.dtype for cost in kinds}
     family: Family = "elementwise"
     if reducing:

@@ -57,7 +57,8 @@ class Price:
     `seconds`: wall, from the first dispatch to the last event, `low` to `high`; `gpu_seconds`: device time, kernels
     back to back, the short gaps between them included.
     `launches`: kernels; `dispatches`: framework ops. The three costs by themselves, none overlapped:
-    `launch`: launches x (dispatch + launch), `travel`: bytes / device bandwidth, `math`: FLOPs / peak rate.
+    `launch`: launches x (dispatch + launch), one launch for a graph, `travel`: bytes / device bandwidth,
+    `math`: FLOPs / peak rate.
     """
 
     program: str
@@ -82,7 +83,10 @@ class Price:
     parameters: int
     notes: tuple[str, ...] = ()
     launch_each: float = 0.0
-    """Seconds of the CPU for one op with one launch; `launch_source` says where that figure is from."""
+    """Seconds of the CPU for one op with one launch, or for the launch of a graph.
+
+    `launch_source` says where that figure is from.
+    """
     launch_source: str = ""
     math_rate: float = 0.0
     """FLOPs over `math`: the rate they would run at, the mix of dtypes and units being what it is."""
@@ -105,7 +109,7 @@ def price(program: Program, machine: Machine, mode: Mode = "eager", *, tf32: boo
     priced = [(op, t) for op, t in zip(fused.ops, times, strict=True) if isinstance(t, KernelTime)]
     launches = sum(t.kernels for _, t in priced)
     over = machine.overheads
-    each = over.dispatch.value + over.launch.value
+    each = _issue_each(machine, mode)
     flops = sum(_cost_of(op, "flops") for op, _ in priced)
     math = sum(compute_seconds(op.cost, machine, flags) for op, _ in priced if not isinstance(op.cost, Unpriced))
     nbytes = sum(_cost_of(op, "bytes") for op, t in priced if t.kernels)
@@ -122,7 +126,7 @@ def price(program: Program, machine: Machine, mode: Mode = "eager", *, tf32: boo
         dispatches=len(fused.ops),
         bytes=nbytes,
         flops=flops,
-        launch=launches * each,
+        launch=each if mode == "graph" else launches * each,
         travel=nbytes / machine.bandwidth,
         math=math,
         timeline=middle,
@@ -133,17 +137,30 @@ def price(program: Program, machine: Machine, mode: Mode = "eager", *, tf32: boo
         parameters=program.parameters,
         notes=tuple(notes),
         launch_each=each,
-        launch_source=str(over.dispatch.source),
+        launch_source=str((over.launch if mode == "graph" else over.dispatch).source),
         math_rate=flops / math if math else 0.0,
         range_source=_range_source(machine, mode),
     )
+
+
+def _dispatch_share(machine: Machine, mode: Mode) -> float:
+    """What of a framework op's dispatch a kernel of this mode costs the CPU."""
+    return tuning.constant(machine, "dispatch.compiled").value if mode == "compiled" else 1.0
+
+
+def _issue_each(machine: Machine, mode: Mode) -> float:
+    """Seconds of the CPU for each kernel with its op; for a graph, for its one launch."""
+    over = machine.overheads
+    if mode == "graph":
+        return over.launch.value
+    return over.dispatch.value * _dispatch_share(machine, mode) + over.launch.value
 
 
 def _range_source(machine: Machine, mode: Mode) -> str:
     """Where `low` and `high` are from, by the matrix products' error: the family that carries most programs."""
     measured = tuning.constant(machine, "error.matmul").source.kind == "measured"
     kernels = "measured error of each kernel family" if measured else "assumed: twice the kernel error seen on Hopper"
-    return kernels if mode == "graph" else f"{kernels}; issuing {_doubt(machine):.0%} either way, assumed"
+    return kernels if mode == "graph" else f"{kernels}; issuing {_doubt(machine) * 100:.0f} % either way, assumed"
 
 
 def _cost_of(op: Op, field: str) -> int:
@@ -163,8 +180,7 @@ def _run(
         depth=max(1, int(over.queue_depth.value)),
     )
     dispatch = over.dispatch.value * scale
-    if mode == "compiled":
-        dispatch *= tuning.constant(machine, "dispatch.compiled").value
+    dispatch *= _dispatch_share(machine, mode)
     issues = [
         _issue(index, op, time, which, dispatch, machine)
         for index, (op, time) in enumerate(zip(program.ops, times, strict=True))
@@ -247,7 +263,9 @@ def _notes(program: Program, machine: Machine, mode: Mode) -> list[str]:
         notes.append(f"{missing} of {len(program.ops)} ops have no price: the total is too low by their time")
     syncs = sum(op.syncs for op in program.ops)
     if mode == "graph" and syncs:
-        notes.append(f"{syncs} ops make the CPU wait: a graph cannot hold them, their wait is left out")
+        notes.append(
+            f"{syncs} op{'s make' if syncs > 1 else ' makes'} the CPU wait: no graph holds that, the wait is left out"
+        )
     if mode == "compiled":
         notes.append("assumed: a compiled call costs the CPU a quarter of a framework op's dispatch")
     if machine.overheads.dispatch.source.kind != "measured" and mode != "graph":

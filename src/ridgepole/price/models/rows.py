@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ridgepole.price import batch_norm
 from ridgepole.price.kernel import Ask, Estimate, model
 from ridgepole.price.models.elementwise import stream
 from ridgepole.price.spread import THREADS
@@ -35,7 +36,9 @@ def reduction(ask: Ask) -> Estimate:
 def norm(ask: Ask) -> Estimate:
     """A block a row walks it twice; few rows leave SMs idle, long rows do not stay in the L2 for the second walk."""
     rows = shape(ask)
-    if "batch_norm" in ask.op.operator:
+    if batch_norm.stored(ask.op):
+        return stream(ask, ask.constant("issue.plain"))
+    if batch_norm.among(ask.op):
         return _batch_norm(ask)
     resident = ask.sms * ask.constant("norm.blocks")
     pace = ask.constant("norm.pace_rms" if "rms" in ask.op.operator else "norm.pace")
