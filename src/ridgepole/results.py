@@ -47,6 +47,11 @@ class Explained:
 
         render.write(self.run, Path(path))
 
+    def __repr__(self) -> str:
+        from ridgepole.report import words
+
+        return f"<Explained: {words.verdict(self._run)}>" if self._run is not None else "<Explained: nothing yet>"
+
     def __str__(self) -> str:
         from ridgepole.report import text
 

@@ -50,6 +50,11 @@ def rate_flops(value: float) -> str:
     return _scaled(value, "FLOP/s", _PREFIXES)
 
 
+def hertz(value: float) -> str:
+    """1.98e9 → "1.98 GHz"."""
+    return _scaled(value, "Hz", _PREFIXES)
+
+
 def percent(share: float) -> str:
     """0.912 → "91.2 %"; a share above zero is never shown as 0."""
     value = share * 100

@@ -98,6 +98,39 @@ def test_the_memory_bound_op_is_named_with_its_rate() -> None:
     assert "2.08 GB/s" in finding.summary
 
 
+def test_time_that_no_roof_explains_is_said_to_be_so_and_not_sent_to_fusion() -> None:
+    # 10 µs of bytes in 900 µs.
+    all_of_them = found(launched_one_by_one(60, 901_200, 900_000), MEMORY)
+    assert "memory-bound" not in all_of_them
+    finding = all_of_them["off-roof"]
+    assert "reaches 1.1 % of its roof" in finding.summary
+    # At 70 % of the roof each would take 14.3 µs.
+    assert finding.gain_ns == pytest.approx(60 * (900_000 - 10_000 / 0.7), rel=1e-3)
+
+
+@pytest.mark.parametrize(("name", "kernels"), [("aten::add", 1), ("fused::pointwise", 60)])
+def test_what_has_nothing_left_to_fuse_with_is_promised_no_gain(name: str, kernels: int) -> None:
+    timeline = launched_one_by_one(kernels, 15_000, 12_000)
+    made = replace(ADD, call=replace(ADD.call, operator=name))
+    finding = found(replace(timeline, ops=(made,)), MEMORY)["memory-bound"]
+    assert (finding.fix, finding.gain_ns, finding.fix_summary) == ("none", 0, "")
+
+
+def test_ops_that_fuse_with_one_another_are_one_finding() -> None:
+    timeline = launched_one_by_one(60, 15_000, 12_000)
+    mul = replace(ADD, call=replace(ADD.call, operator="aten::mul"))
+    spans = tuple(replace(s, op=i % 2) if s.kind == "kernel" else s for i, s in enumerate(timeline.spans))
+    finding = found(replace(timeline, spans=spans, ops=(ADD, mul)), MEMORY)["memory-bound"]
+    assert finding.summary.startswith(("add and mul are memory-bound", "mul and add are memory-bound"))
+    assert finding.gain_ns == 60 * 12_000 // 2
+
+
+def test_the_softmax_of_a_loss_is_not_told_to_use_fused_attention() -> None:
+    x = Tensor((4096, 32000), "float32")
+    timeline = replace(launched_one_by_one(1, 15_000, 12_000), ops=(op(Call("aten::_log_softmax", (x, 1, False))),))
+    assert found(timeline, MEMORY)["memory-bound"].fix == "fused-loss"
+
+
 def product(n: int, dtype: str, seconds: float) -> Timeline:
     """One n x n x n product of `dtype` that ran `seconds`."""
     square = Tensor((n, n), dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ridgepole import units
 from ridgepole.attribute.causes import CAUSES
 from ridgepole.attribute.idle import Host
 from ridgepole.attribute.ledger import BUCKETS, DeviceLedger, Entry, KernelWork, Ledger
@@ -131,13 +132,14 @@ class _Account:
             entries, cut = scale(busy, waiting, wall)
             if cut:
                 notes.append(
-                    f"device {self.info.id} was busy for {sum(e.ns for e in busy):,} ns while recorded, longer than "
-                    f"the {wall:,} ns that the same work took unrecorded: busy time is cut in proportion"
+                    f"device {self.info.id} was busy for {units.nanoseconds(sum(e.ns for e in busy))} while recorded, "
+                    f"longer than the {units.nanoseconds(wall)} that the same work took "
+                    "unrecorded: busy time is cut in proportion"
                 )
             elif wall != self.timeline.window.ns:
                 notes.append(
-                    f"idle time is scaled so that the window is the {wall:,} ns measured without the profiler "
-                    f"(recorded: {self.timeline.window.ns:,} ns)"
+                    f"idle time is scaled so that the window is the {units.nanoseconds(wall)} measured without the "
+                    f"profiler (recorded: {units.nanoseconds(self.timeline.window.ns)})"
                 )
         return tuple(sorted(entries, key=lambda e: (BUCKETS.index(e.bucket), -e.ns, e.cause)))
 

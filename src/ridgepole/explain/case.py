@@ -33,6 +33,11 @@ class Case:
         """Nanoseconds of the window."""
         return self.ledger.window_ns
 
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the CPU itself did the work: nothing is launched, and no GPU waits."""
+        return self.device.device == "cpu"
+
     def ns(self, *causes: str) -> int:
         """Nanoseconds booked under any of `causes`."""
         return sum(entry.ns for entry in self.device.entries if entry.cause in causes)

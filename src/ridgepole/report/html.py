@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader
 from ridgepole import units
 from ridgepole.attribute.causes import CAUSES
 from ridgepole.attribute.ledger import BUCKETS, OpRow
+from ridgepole.attribute.short import short
 from ridgepole.report import words
 from ridgepole.session import Run
 
@@ -62,12 +63,12 @@ def _ledger_row(run: Run, bucket: Any, ns: int) -> dict[str, Any]:
 def _op_row(row: OpRow, busy: int) -> dict[str, str]:
     seconds = row.known_ns * 1e-9
     return {
-        "op": row.op,
+        "op": short(row.op),
         "count": f"{row.count:,}",
         "time": units.nanoseconds(row.ns),
         "share": units.percent(row.ns / busy),
         "bucket": row.bucket,
-        "intensity": "" if row.intensity is None else f"{row.intensity:.3g}",
+        "intensity": "" if row.intensity is None else words.intensity(row.intensity),
         "flops": units.rate_flops(row.flops / seconds) if row.flops and seconds else "",
         "bytes": units.rate_bytes(row.bytes / seconds) if row.bytes and seconds else "",
         "roof": "" if row.efficiency is None else units.percent(row.efficiency),

@@ -27,9 +27,9 @@ def _console(width: int, color: bool) -> tuple[Console, io.StringIO]:
 def render_list(machines: Iterable[Machine], *, width: int = 100, color: bool = False) -> str:
     """One row a machine: bandwidth, peaks, ridge points, confidence."""
     console, out = _console(width, color)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in ("machine", "memory", "bandwidth", "bf16/fp16", "fp32", "ridge", "SMs", "figures"):
-        table.add_column(name, justify="left" if name in ("machine", "figures") else "right", no_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("machine", "memory", "bandwidth", "16-bit", "fp32", "ridge", "SMs", "trust"):
+        table.add_column(name, justify="left" if name in ("machine", "trust") else "right", no_wrap=True)
     for machine in machines:
         half = (
             machine.peak("tensor", "bfloat16") or machine.peak("tensor", "float16") or machine.peak("vector", "float16")
@@ -60,19 +60,39 @@ def render_machine(machine: Machine, *, width: int = 100, color: bool = False) -
     )
     if machine.aliases:
         console.print(Text("also: " + ", ".join(machine.aliases), style="dim"))
+    # The verdict first: peaks with their ridge points and the ladder; then every figure, its source by number.
+    console.print()
+    console.print(_peaks(machine))
+    console.print()
+    console.print(_ladder(machine))
+    console.print()
+    numbers: dict[str, int] = {}
     figures = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     figures.add_column("figure", no_wrap=True)
     figures.add_column("value", justify="right", no_wrap=True)
     figures.add_column("source", overflow="fold")
     for name, figure in _figures(machine):
-        figures.add_row(name, _value(figure), Text(str(figure.source), style="dim"))
+        number = numbers.setdefault(str(figure.source), len(numbers) + 1)
+        figures.add_row(name, _value(figure), Text(f"{figure.source.kind} [{number}]", style="dim"))
     console.print(figures)
-    console.print(_ladder(machine))
-    for (unit, dtype), figure in machine.peaks.items():
-        console.print(f"ridge {unit} {dtype}: {figure.value / machine.bandwidth:.0f} FLOP/B")
+    console.print()
+    sources = Table.grid(padding=(0, 1, 0, 0))
+    for source, number in numbers.items():
+        sources.add_row(Text(f"[{number}]", style="dim"), Text(source, style="dim"))
+    console.print(sources)
     for note in machine.notes:
         console.print(Text(f"note: {note}", style="dim"))
     return out.getvalue()
+
+
+def _peaks(machine: Machine) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in ("unit", "dtype", "peak", "ridge"):
+        table.add_column(name, justify="left" if name in ("unit", "dtype") else "right", no_wrap=True)
+    for (unit, dtype), figure in machine.peaks.items():
+        ridge = f"{figure.value / machine.bandwidth:,.0f} FLOP/B"
+        table.add_row(unit, dtype, units.rate_flops(figure.value), ridge)
+    return table
 
 
 def _figures(machine: Machine) -> Iterable[tuple[str, Figure]]:
@@ -94,7 +114,13 @@ def _figures(machine: Machine) -> Iterable[tuple[str, Figure]]:
 
 
 def _value(figure: Figure) -> str:
-    say = {"s": units.seconds, "B": units.nbytes, "B/s": units.rate_bytes, "FLOP/s": units.rate_flops}.get(figure.unit)
+    say = {
+        "s": units.seconds,
+        "B": units.nbytes,
+        "B/s": units.rate_bytes,
+        "FLOP/s": units.rate_flops,
+        "Hz": units.hertz,
+    }.get(figure.unit)
     if say is not None:
         return say(figure.value)
     if figure.unit == "1":

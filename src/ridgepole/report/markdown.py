@@ -26,14 +26,14 @@ def render(run: Run, *, top: int = 15) -> str:
             lines.append(f"   - how: `{_code(finding.how)}`")
     lines += ["", "| op | calls | time | bucket | FLOP/B | of roof | where |", "|---|---:|---:|---|---:|---:|---|"]
     for row in sorted(run.busiest.ops, key=lambda r: -r.ns)[:top]:
-        intensity = "" if row.intensity is None else f"{row.intensity:.3g}"
+        intensity = "" if row.intensity is None else words.intensity(row.intensity)
         reached = "" if row.efficiency is None else units.percent(row.efficiency)
         lines.append(
             f"| `{_code(row.op)}` | {row.count:,} | {units.nanoseconds(row.ns)} | {row.bucket} | {intensity} "
             f"| {reached} | {_cell(row.where or row.shapes)} |"
         )
     lines += ["", words.known(run.busiest)]
-    lines += [f"> {_cell(note)}" for note in run.notes]
+    lines += ["", *(f"- {_cell(note)}" for note in run.notes)] if run.notes else []
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""A price on one screen: launch, spread, travel, price; the arithmetic visible; machines side by side."""
+"""A price on one screen: the price, then launch, spread and travel with their arithmetic; machines side by side."""
 
 from __future__ import annotations
 
@@ -52,54 +52,88 @@ def _side_by_side(prices: tuple[Priced, ...]) -> Table:
 def _one(p: Priced, predicted: Run, top: int) -> Iterable[Text | Table]:
     yield Text()
     yield Text(f"{p.machine} · {p.mode}", style="bold")
-    yield Text(
-        f"  launch    {p.launches:,} kernel{'s' if p.launches != 1 else ''} x {units.seconds(p.launch_cost)} "
-        f"on the CPU = {units.seconds(p.launch_seconds)}   {p.sources.get('launch', '').split(':')[0]}"
-    )
-    for g in p.geometry[:3]:
-        yield Text(
-            f"  spread    {g.elements:,} elements · {g.grid:,} blocks of {g.block} · {g.blocks_per_sm} a SM · "
-            f"{g.wave:,} a wave · {g.waves:.1f} waves   {g.op}"
-        )
-    yield Text(
-        f"  travel    {units.nbytes(p.bytes)} / {units.rate_bytes(p.bandwidth)} = {units.seconds(p.travel_seconds)}"
-        f"    math {units.flops(p.flops)} / {units.rate_flops(p.math_rate)} = {units.seconds(p.math_seconds)}"
-    )
-    if p.parameter_bytes:
-        yield Text(
-            f"  memory    {units.nbytes(p.parameter_bytes)} of weights = "
-            f"{units.seconds(p.parameter_bytes / p.bandwidth)} to read once   peak {units.nbytes(p.peak_memory_bytes)}"
-        )
-    yield Text.assemble(
-        ("  price     ", ""),
-        (units.seconds(p.seconds), "bold"),
-        f" ({units.seconds(p.low)} to {units.seconds(p.high)}, {p.range_source})",
-        f"   GPU busy {units.seconds(p.gpu_seconds)}",
-    )
-    if p.fused is not None and p.fused.launches < p.launches:
-        yield Text(
-            f"  fused     {p.fused.launches:,} kernel{'s' if p.fused.launches != 1 else ''} instead of {p.launches:,}: "
-            f"{units.seconds(p.fused.travel_seconds)} of travel, {units.seconds(p.fused.seconds)}   (--mode compiled)"
-        )
-    parts = [
-        (f"{bucket} {units.percent(ns / (predicted.window_ns or 1))} ({units.nanoseconds(ns)})", COLOR[bucket])
-        for bucket, ns in words.shown_buckets(predicted.busiest)
-    ]
-    yield Text.assemble("  ledger    ", *[piece for part in parts for piece in (part, "   ")])
-    for finding in predicted.findings[:2]:
-        yield Text(f"  finding   {finding.summary}")
-        if finding.fix_summary:
-            yield Text(f"            fix: {finding.fix_summary}", style="dim")
+    yield _lines(p, predicted)
     if len(p.ops) > 1:
         yield _ops(p, top)
-    for u in p.unpriced[:5]:
-        yield Text(
-            f"  unpriced  {u.op} x {u.count:,} ({units.percent(u.share)} of launches): {u.reason}", style="yellow"
+    yield _gaps(p)
+
+
+def _lines(p: Priced, predicted: Run) -> Table:
+    """The price, then what it is made of: each under its label, long lines kept under their own start."""
+    lines = _labelled()
+
+    def add(label: str, *said: str | tuple[str, str]) -> None:
+        lines.add_row(f"  {label}", Text.assemble(*said))
+
+    price = (units.seconds(p.seconds), "bold")
+    add(
+        "price",
+        price,
+        f" ({units.seconds(p.low)} to {units.seconds(p.high)})   GPU busy {units.seconds(p.gpu_seconds)}",
+    )
+    add("", (f"range: {p.range_source}", "dim"))
+    add("ledger", *_ledger(predicted))
+    add("launch", _launch(p))
+    for g in p.geometry[:3]:
+        said = f"{g.op}: {g.elements:,} in {g.grid:,} blocks of {g.block}, {g.blocks_per_sm} a SM"
+        add("spread", f"{said}: {words.waves(g.waves)} of {g.wave:,}")
+    travel = f"{units.nbytes(p.bytes)} / {units.rate_bytes(p.bandwidth)} = {units.seconds(p.travel_seconds)}"
+    add("travel", travel)
+    add("math", f"{units.flops(p.flops)} / {units.rate_flops(p.math_rate)} = {units.seconds(p.math_seconds)}")
+    if p.parameter_bytes:
+        weights = f"{units.nbytes(p.parameter_bytes)} of weights = {units.seconds(p.parameter_bytes / p.bandwidth)}"
+        add("memory", f"{weights} to read once   peak {units.nbytes(p.peak_memory_bytes)}")
+    if p.fused is not None and p.fused.launches < p.launches:
+        fewer = (
+            f"{_kernels(p.fused.launches)} instead of {p.launches:,}: {units.seconds(p.fused.travel_seconds)} of travel"
         )
+        add("fused", f"{fewer}, {units.seconds(p.fused.seconds)}   (--mode compiled)")
+    for finding in predicted.findings[:2]:
+        add("finding", finding.summary)
+        if finding.fix_summary:
+            add("", (f"fix: {finding.fix_summary}", "dim"))
+    return lines
+
+
+def _ledger(predicted: Run) -> list[str | tuple[str, str]]:
+    said: list[str | tuple[str, str]] = []
+    for bucket, ns in words.shown_buckets(predicted.busiest):
+        share = units.percent(ns / (predicted.window_ns or 1))
+        said += [(f"{bucket} {share} ({units.nanoseconds(ns)})", COLOR[bucket]), "   "]
+    return said
+
+
+def _launch(p: Priced) -> str:
+    source = p.sources.get("launch", "").split(":")[0]
+    if p.mode == "graph":
+        return f"1 graph of {_kernels(p.launches)}: {units.seconds(p.launch_seconds)} on the CPU   {source}"
+    each = f"{_kernels(p.launches)} x {units.seconds(p.launch_cost)}"
+    return f"{each} on the CPU = {units.seconds(p.launch_seconds)}   {source}"
+
+
+def _kernels(count: int) -> str:
+    return f"{count:,} kernel{'s' if count != 1 else ''}"
+
+
+def _gaps(p: Priced) -> Table:
+    """What has no price, and what was assumed."""
+    lines = _labelled()
+    for u in p.unpriced[:5]:
+        said = f"{u.op} x {u.count:,} ({units.percent(u.share)} of launches): {u.reason}"
+        lines.add_row(Text("  unpriced", style="yellow"), Text(said, style="yellow"))
     if len(p.unpriced) > 5:
-        yield Text(f"  unpriced  {len(p.unpriced) - 5} more operators (see --json)", style="yellow")
+        more = f"{len(p.unpriced) - 5} more operators (see --json)"
+        lines.add_row(Text("  unpriced", style="yellow"), Text(more, style="yellow"))
     for note in p.notes:
-        yield Text(f"  note: {note}", style="dim")
+        lines.add_row(Text("  note", style="dim"), Text(note, style="dim"))
+    return lines
+
+
+def _labelled() -> Table:
+    lines = Table.grid(padding=(0, 2, 0, 0))
+    lines.add_column(no_wrap=True, min_width=10)
+    lines.add_column()
+    return lines
 
 
 def _ops(p: Priced, top: int) -> Table:
@@ -109,7 +143,7 @@ def _ops(p: Priced, top: int) -> Table:
             Text(o.op),
             Text(f"{o.count:,}"),
             Text(units.seconds(o.seconds)),
-            Text(f"{o.flops / o.bytes:.3g}" if o.bytes else "-"),
+            Text(words.intensity(o.flops / o.bytes) if o.bytes else "-"),
             Text(o.limit),
             Text(o.where),
         ]

@@ -10,6 +10,7 @@ from rich.text import Text
 from ridgepole import units
 from ridgepole.attribute.causes import CAUSES
 from ridgepole.attribute.ledger import Bucket, DeviceLedger, OpRow
+from ridgepole.attribute.short import short
 from ridgepole.explain.finding import Finding
 from ridgepole.report import table, words
 from ridgepole.report.table import cut, fitted
@@ -131,12 +132,12 @@ def _op_cells(row: OpRow, busy: int, wide: bool) -> list[Text]:
     mark = {"exact": "", "inferred": " ~", "unknown": " ?"}[row.quality]
     seconds = row.known_ns * 1e-9
     said = [
-        row.op + mark,
+        short(row.op) + mark,
         f"{row.count:,}",
         units.nanoseconds(row.ns),
         units.percent(row.ns / busy),
         row.bucket,
-        "-" if row.intensity is None else f"{row.intensity:.3g}",
+        "-" if row.intensity is None else words.intensity(row.intensity),
     ]
     if wide:
         said.append(units.rate_flops(row.flops / seconds).removesuffix("FLOP/s") if row.flops and seconds else "-")

@@ -8,6 +8,8 @@ from ridgepole import units
 from ridgepole.attribute.ledger import Bucket, DeviceLedger, Entry
 from ridgepole.session import Run
 
+NOISE = 0.95
+"""Recorded over unrecorded step time under which something else must have slowed the unrecorded steps."""
 ROOFS_KNOWN = 0.5
 """Share of busy time whose bytes must be known before a share of the roofs says anything."""
 
@@ -40,8 +42,15 @@ def headline(run: Run) -> str:
     device = run.busiest
     count = len(run.devices)
     machine = run.machine.name or "machine not known"
-    events = f" · {device.events:,} GPU events" if device.events else ""
+    kind = "CPU ops" if device.device == "cpu" else "GPU events"
+    events = f" · {device.events:,} {kind}" if device.events else ""
     return f"{machine} · {count} device{'s' if count > 1 else ''}{events} · window {units.nanoseconds(run.window_ns)}"
+
+
+def verdict(run: Run) -> str:
+    """The largest bucket in a few words: "overhead 77.3 % of 5.98 ms"."""
+    bucket, ns = shown_buckets(run.busiest)[0]
+    return f"{bucket} {units.percent(ns / (run.window_ns or 1))} of {units.nanoseconds(run.window_ns)}"
 
 
 def utilization(run: Run) -> str:
@@ -50,7 +59,7 @@ def utilization(run: Run) -> str:
     window = run.window_ns or 1
     ran = units.percent(device.resident_ns / window)
     if run.machine.name and device.coverage.bytes >= ROOFS_KNOWN:
-        reached = f"the roofs were reached {units.percent(device.roof_ns / window)}"
+        reached = f"the roofs need {units.percent(device.roof_ns / window)}"
     else:
         reached = "how near the roofs is not known"
     if device.device == "cpu":
@@ -62,8 +71,10 @@ def inflation(run: Run) -> str:
     """How much recording slowed each step, and what was done about it; "" where that was not timed."""
     if run.inflation is None:
         return ""
-    if run.inflation < 1:
+    if run.inflation < NOISE:
         return f"the recorded steps took {run.inflation:.2f}x the unrecorded ones: something else slowed those"
+    if run.inflation < 1:
+        return "recording did not slow the steps"
     scaled = "; idle is scaled to the unrecorded time" if run.scaled else ""
     return f"recording slowed each step {run.inflation:.2f}x{scaled}"
 
@@ -72,8 +83,9 @@ def known(device: DeviceLedger) -> str:
     """What share of the device's busy time is known, and how."""
     c = device.coverage
     graph = f", in graphs {units.percent(c.in_graph)}" if c.in_graph else ""
+    whose = "CPU" if device.device == "cpu" else "GPU"
     return (
-        f"known of GPU time: bucket {units.percent(c.bucket)}, bytes {units.percent(c.bytes)}, "
+        f"known of {whose} time: bucket {units.percent(c.bucket)}, bytes {units.percent(c.bytes)}, "
         f"FLOPs {units.percent(c.flops)}, inferred {units.percent(c.inferred)}{graph}"
     )
 
@@ -82,6 +94,20 @@ def summary(device: DeviceLedger, window_ns: int) -> str:
     """One device in one line."""
     parts = ", ".join(f"{bucket} {units.percent(ns / (window_ns or 1))}" for bucket, ns in shown_buckets(device))
     return f"device {device.device}: {parts}"
+
+
+def intensity(value: float) -> str:
+    """FLOP per byte, three significant digits, never in powers of ten.
+
+    >>> intensity(0.125), intensity(1250.3)
+    ('0.125', '1,250')
+    """
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def waves(count: float) -> str:
+    """62.06 → "62.1 waves"."""
+    return f"{count:,.0f} waves" if count >= 1000 else f"{count:.3g} waves"
 
 
 def bar(share: float, width: int) -> str:

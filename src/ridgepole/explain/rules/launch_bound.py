@@ -26,7 +26,7 @@ def launch_bound(case: Case) -> Finding | None:
     # The lead-in of a window cut at its first CPU op is launching too; a long one is something else's set-up.
     if case.share(edges) < 0.2:
         idle += edges
-    if case.device.device == "cpu" or len(outside) < FEWEST_KERNELS or case.share(idle) < LEAST_SHARE:
+    if case.on_cpu or len(outside) < FEWEST_KERNELS or case.share(idle) < LEAST_SHARE:
         return None
     gaps = round(len(outside) * case.graph_gap_ns)
     gain = idle - gaps

@@ -50,12 +50,12 @@ def misaligned(case: Case) -> Finding | None:
         id="misaligned-matmul",
         fix="pad",
         summary=(
-            f"{units.percent(case.share(ns))} of this window went to {len(slow):,} matrix products with misaligned "
-            f"rows: {gemm.m} x {gemm.n} x {gemm.k} {cost.dtype} rows are a multiple of {gemm.aligned} bytes only, "
+            f"{units.percent(case.share(ns))} of this window went to {_products_of(len(slow), cost)} with misaligned "
+            f"rows: rows of {gemm.m} x {gemm.n} x {gemm.k} {cost.dtype} are a multiple of {gemm.aligned} bytes only, "
             f"which rules out 16-byte loads; it reached {units.percent(reached)} of the roof."
         ),
-        fix_summary=(f"pad to a multiple of 8 elements (50,257 → 50,304): {case.change(gain)}"),
-        how=f"pad {_odd(gemm)} to the next multiple of 64",
+        fix_summary=f"pad to whole 16-byte rows: {case.change(gain)}",
+        how=_padding(cost, gemm),
         gain_ns=gain,
         after_ns=case.window - gain,
         arithmetic=(
@@ -67,10 +67,18 @@ def misaligned(case: Case) -> Finding | None:
     )
 
 
-def _odd(gemm: Gemm) -> str:
+def _products_of(count: int, cost: Cost) -> str:
+    what = "convolution" if cost.family == "conv" else "matrix product"
+    return f"{count:,} {what}{'s' if count > 1 else ''}"
+
+
+def _padding(cost: Cost, gemm: Gemm) -> str:
+    """Which sizes to pad, and to what: whole 16-byte rows at least, 64 elements for the best tiles."""
+    if cost.family == "conv":
+        return "pad the channels to a multiple of 8, or fold pixels into them (space to depth)"
     sides = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
-    odd = [f"{name} = {size}" for name, size in sides.items() if size % 8]
-    return ", ".join(odd) or "the row pitch"
+    odd = [f"{name} = {size:,} → {-(-size // 64) * 64:,}" for name, size in sides.items() if size % 8]
+    return f"pad {', '.join(odd)}" if odd else "pad the row pitch (the leading strides) to a multiple of 16 bytes"
 
 
 @rule("tensor-cores-off")
@@ -88,6 +96,7 @@ def tensor_cores_off(case: Case) -> Finding | None:
         if work.dtype == "float32" and work.unit == "vector" and work.quality == "exact"
     ]
     ns = sum(span.ns for span, _ in slow)
+    products = f"{len(slow):,} fp32 matrix product{'s' if len(slow) > 1 else ''}"
     if case.share(ns) < LEAST_SHARE:
         return None
     after = 0.0
@@ -99,8 +108,8 @@ def tensor_cores_off(case: Case) -> Finding | None:
         id="tensor-cores-off",
         fix="tf32",
         summary=(
-            f"{units.percent(case.share(ns))} of this window went to {len(slow):,} fp32 matrix products on the vector "
-            f"units ({units.rate_flops(plain.value)}); the tensor cores take TF32 at {units.rate_flops(faster.value)}."
+            f"{units.percent(case.share(ns))} of this window went to {products} on the vector units "
+            f"({units.rate_flops(plain.value)}); the tensor cores take TF32 at {units.rate_flops(faster.value)}."
         ),
         fix_summary=f"turn them on: {case.change(gain)}",
         how='torch.set_float32_matmul_precision("high"), torch.backends.cudnn.allow_tf32 = True; or bf16 autocast',

@@ -9,6 +9,8 @@ from ridgepole.explain.findings import rule
 
 MUCH = 0.25
 """Share of the window from which unexplained time is said."""
+NEAR = 0.7
+"""Share of the roof from which arithmetic is as fast as it gets in practice."""
 EDGES = 0.2
 """Share of the window from which time outside the device's own work is said."""
 
@@ -75,12 +77,12 @@ def compute_bound(case: Case) -> Finding | None:
     known = sum(row.known_ns for row in rows)
     roof = sum((row.efficiency or 0.0) * row.known_ns for row in rows)
     reached = f", at {units.percent(roof / known)} of the roof" if known else ""
+    verdict = ": the hardware does what it was built for" if known and roof / known >= NEAR else ""
     top = ", ".join(dict.fromkeys(row.op for row in rows[:3]))
     return _statement(
         case,
         "compute-bound",
-        f"{units.percent(case.share(ns))} of this window is arithmetic ({top}){reached}: "
-        "the GPU does what it was built for.",
+        f"{units.percent(case.share(ns))} of this window is arithmetic ({top}){reached}{verdict}.",
         "a lower precision (bf16, fp8), or less work",
         ns,
     )

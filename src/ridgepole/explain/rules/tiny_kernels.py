@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ridgepole import units
+from ridgepole.attribute.short import short
 from ridgepole.explain.case import Case
 from ridgepole.explain.finding import Finding
 from ridgepole.explain.findings import rule
@@ -23,14 +24,15 @@ def kernel_floor(case: Case) -> Finding | None:
     names: dict[str, int] = {}
     for span, _ in small:
         op = case.op(span)
-        name = op.operator if op is not None else span.name[:60]
+        name = op.operator if op is not None else short(span.name)
         names[name] = names.get(name, 0) + span.ns
     top = sorted(names, key=lambda n: -names[n])[:3]
+    what = "ops" if case.on_cpu else "kernels"
     return Finding(
         id="kernel-floor",
         fix="fuse",
         summary=(
-            f"{units.percent(case.share(booked))} of this window went to {len(small):,} kernels too small to reach "
+            f"{units.percent(case.share(booked))} of this window went to {len(small):,} {what} too small to reach "
             f"either roof: {', '.join(top)}."
         ),
         fix_summary=(f"fuse neighbours, four into one: {case.change(gain)}"),

@@ -20,6 +20,8 @@ class _Wait:
     what: str
     fix_summary: str
     how: str
+    on_cpu: tuple[str, str] | None = None
+    """`what` and `how` where the CPU is the machine and there is no GPU to keep waiting."""
 
 
 _SYNC = _Wait(
@@ -33,8 +35,12 @@ _LOADING = _Wait(
     "data-loading",
     "data-loader",
     "the GPU waited for the next batch",
-    "load ahead of the GPU",
+    "load ahead",
     "DataLoader(num_workers=4, pin_memory=True, persistent_workers=True, prefetch_factor=2)",
+    (
+        "nothing ran but the fetching of the next batch",
+        "DataLoader(num_workers=1 or more, persistent_workers=True), where cores are free",
+    ),
 )
 _ALLOCATOR = _Wait(
     "allocator",
@@ -78,6 +84,7 @@ def _waiting(case: Case, wait: _Wait, name: str) -> Finding | None:
         return None
     evidence: dict[str, object] = {"idle_ns": ns}
     culprits = ""
+    what, how = wait.on_cpu if case.on_cpu and wait.on_cpu else (wait.what, wait.how)
     if wait.cause == "sync":
         names = _sync_names(case)
         evidence["syncs"] = dict(names)
@@ -86,9 +93,9 @@ def _waiting(case: Case, wait: _Wait, name: str) -> Finding | None:
     return Finding(
         id=name,
         fix=wait.fix,
-        summary=f"{units.percent(case.share(ns))} of this window {wait.what}{culprits}.",
+        summary=f"{units.percent(case.share(ns))} of this window {what}{culprits}.",
         fix_summary=f"{wait.fix_summary}: {case.change(ns)}",
-        how=wait.how,
+        how=how,
         gain_ns=ns,
         after_ns=case.window - ns,
         arithmetic=f"all {units.nanoseconds(ns)} booked under {wait.cause}",
