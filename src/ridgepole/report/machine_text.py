@@ -24,6 +24,10 @@ def _console(width: int, color: bool) -> tuple[Console, io.StringIO]:
     )
 
 
+def _trimmed(out: io.StringIO) -> str:
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
 def render_list(machines: Iterable[Machine], *, width: int = 100, color: bool = False) -> str:
     """One row a machine: bandwidth, peaks, ridge points, confidence."""
     console, out = _console(width, color)
@@ -49,7 +53,7 @@ def render_list(machines: Iterable[Machine], *, width: int = 100, color: bool = 
             machine.confidence,
         )
     console.print(table)
-    return out.getvalue()
+    return _trimmed(out)
 
 
 def render_machine(machine: Machine, *, width: int = 100, color: bool = False) -> str:
@@ -82,7 +86,7 @@ def render_machine(machine: Machine, *, width: int = 100, color: bool = False) -
     console.print(sources)
     for note in machine.notes:
         console.print(Text(f"note: {note}", style="dim"))
-    return out.getvalue()
+    return _trimmed(out)
 
 
 def _peaks(machine: Machine) -> Table:
@@ -107,7 +111,7 @@ def _figures(machine: Machine) -> Iterable[tuple[str, Figure]]:
             found = getattr(group, name)
             if found is not None:
                 yield name.replace("_", " "), found
-    yield from ((f"link {name}", figure) for name, figure in machine.links.items())
+    yield from (("link" if name == "link" else f"link {name}", figure) for name, figure in machine.links.items())
     yield from ((f"tuning {name}", figure) for name, figure in machine.tuning.items())
     if machine.power is not None:
         yield "power", machine.power
@@ -153,7 +157,7 @@ def render_doctor(checks: Iterable[Check], *, width: int = 100, color: bool = Fa
         mark, style = {True: ("PASS", "green"), False: ("FAIL", "red"), None: ("n/a", "dim")}[check.ok]
         table.add_row(Text(mark, style=style), check.name, Text(check.detail), Text(check.fix, style="dim"))
     console.print(table)
-    return out.getvalue()
+    return _trimmed(out)
 
 
 def machine_document(machine: Machine) -> dict[str, Any]:

@@ -83,6 +83,8 @@ def known(device: DeviceLedger) -> str:
     """What share of the device's busy time is known, and how."""
     c = device.coverage
     graph = f", in graphs {units.percent(c.in_graph)}" if c.in_graph else ""
+    if c.in_graph and c.bytes < ROOFS_KNOWN:
+        graph += " (name an eager trace of the same program with --beside)"
     whose = "CPU" if device.device == "cpu" else "GPU"
     return (
         f"known of {whose} time: bucket {units.percent(c.bucket)}, bytes {units.percent(c.bytes)}, "

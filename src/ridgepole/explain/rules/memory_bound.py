@@ -76,7 +76,7 @@ def memory_bound(case: Case) -> Finding | None:
     family = _family(first, family_of)
     calls = sum(row.count for row in rows)
     moved = sum(row.bytes or 0 for row in rows)
-    names = sorted({row.op for row in rows}, key=lambda op: -_ns([row for row in rows if row.op == op]))
+    names = sorted(dict.fromkeys(row.op for row in rows), key=lambda op: -_ns([row for row in rows if row.op == op]))
     summary = _summary(case, names, first, family_of, rows)
     evidence = {"op": first.op, "ops": names, "ns": ns, "bytes": moved, "family": family, "calls": calls}
     fix, words, how, left = _advice(case, first, family)
