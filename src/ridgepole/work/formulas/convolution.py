@@ -162,11 +162,11 @@ def convolution_backward(call: Call) -> Cost:
     wanted = call.value(last)
     if not call.outputs or not isinstance(wanted, tuple) or wanted[2:3] != (True,):
         return cost
-    # The bias' gradient is a sum of its own; a trace, which records no outputs, has an op for it.
+    # The bias' gradient is a sum of its own; a trace, which records no outputs, has an op for it. Its few additions
+    # are no work of the matrix units.
     wrote = grad.shape[1] * dtypes.itemsize(grad.dtype)
     return replace(
         cost,
-        flops=cost.flops + grad.numel,
         read=cost.read + grad.nbytes,
         written=cost.written + wrote,
         kernels=cost.kernels + 1 if any(_mask(call, last)) else 1,
