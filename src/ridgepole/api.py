@@ -141,12 +141,14 @@ def _plan(steps: str | None, warmup: int | None) -> Plan:
 
 def _explain_live(recording: Recording, machine_name: str | None) -> Run:
     """Explain what was recorded here; where the CPU is the machine, its ceilings are measured (once, then cached)."""
+    from ridgepole.machine import detect
+
     timeline = recording.timeline
     if timeline is None:
         raise recording.error or BadInput("nothing was recorded")
     on_cpu = bool(timeline.devices) and timeline.devices[0].id == "cpu"
     if machine_name is None and on_cpu:
-        return _explain(timeline, machine("cpu"))
+        return _explain(timeline, machine("cpu"), detect.crowded())
     known, notes = _machine_of(timeline, machine_name)
     return _explain(timeline, known, notes)
 

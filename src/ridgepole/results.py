@@ -74,6 +74,12 @@ class Price:
         """Predicted wall of the first machine and mode, in seconds."""
         return self.run.prices[0].seconds
 
+    def __repr__(self) -> str:
+        from ridgepole import units
+
+        said = ", ".join(f"{p.machine} {p.mode} {units.seconds(p.seconds)}" for p in self.run.prices)
+        return f"<Price: {said}>"
+
     def records(self) -> list[dict[str, Any]]:
         """One plain record a machine and mode, as in the JSON's `prices`."""
         from ridgepole.report import jsondoc

@@ -211,3 +211,8 @@ def test_unknown_time_asks_for_the_machine_or_the_shapes() -> None:
     timeline = launched_one_by_one(20, 50_000, 40_000)
     assert "--on" in found(timeline, unknown, machine=None)["unknown-time"].how
     assert "--beside" in found(timeline, unknown)["unknown-time"].how
+
+
+def test_what_takes_far_longer_than_its_floor_is_not_slow_for_being_small() -> None:
+    # 100 floors each: something else holds them up.
+    assert "kernel-floor" not in found(launched_one_by_one(100, 103_000, 100_000), FLOOR)

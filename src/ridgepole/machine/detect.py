@@ -23,6 +23,8 @@ SECONDS_A_CEILING = 0.4
 """How long each ceiling is measured."""
 COPY_BYTES = 256 << 20
 """Past any last-level cache there is on the machines we know."""
+CROWDED = 1.5
+"""Running tasks a core, over the last minute, from which other work must be taking the cores: ours fills each once."""
 PRODUCT = 1024
 """Side of the matrix product that measures FLOP/s."""
 
@@ -90,6 +92,17 @@ def cpu(*, measure_again: bool = False) -> Machine:
         figures = _measure(torch)
         _write(path, figures)
     return _machine(name, threads, str(torch.__version__), figures)
+
+
+def crowded() -> tuple[str, ...]:
+    """A note where more is running here than there are cores, so that times hold waiting for them; else nothing."""
+    if not hasattr(os, "getloadavg"):
+        return ()
+    load = os.getloadavg()[0]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if load < CROWDED * cores:
+        return ()
+    return (f"other work ran here too (load {load:.1f} on {cores} cores): times include waiting for a core",)
 
 
 def cpu_name() -> str:

@@ -9,6 +9,8 @@ from ridgepole.explain.finding import Finding
 from ridgepole.explain.findings import rule
 
 LEAST_SHARE = 0.03
+FLOORS = 10
+"""Floors over which something other than its smallness slows a kernel: a core taken by another process, say."""
 FUSED_INTO = 4
 """Assumed: fusion merges about four neighbouring small kernels into one."""
 
@@ -16,8 +18,10 @@ FUSED_INTO = 4
 @rule("kernel-floor")
 def kernel_floor(case: Case) -> Finding | None:
     """Time in kernels whose floor exceeds both roofs. Gain: three of four such kernels fused away."""
-    small = [(span, work) for span, work in case.spans if work.cause == "kernel-floor"]
-    booked = case.ns("kernel-floor")
+    all_small = [(span, work) for span, work in case.spans if work.cause == "kernel-floor"]
+    small = [(span, work) for span, work in all_small if not work.floor or span.ns <= FLOORS * work.floor * 1e9]
+    whole = sum(span.ns for span, _ in all_small)
+    booked = round(case.ns("kernel-floor") * sum(span.ns for span, _ in small) / whole) if whole else 0
     if len(small) < 2 or case.share(booked) < LEAST_SHARE:
         return None
     gain = round(booked * (1 - 1 / FUSED_INTO))
