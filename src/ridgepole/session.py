@@ -24,6 +24,7 @@ from ridgepole.explain.finding import Finding
 from ridgepole.machine.model import Machine
 from ridgepole.price.money import cost
 from ridgepole.price.price import Price, PricedOp
+from ridgepole.printable import printable
 from ridgepole.timeline.model import DEVICE_KINDS, Timeline
 from ridgepole.work.op import Unpriced
 
@@ -208,13 +209,13 @@ def run_from(ledger: Ledger, timeline: Timeline, findings: tuple[Finding, ...], 
         version=_version(),
         created=now(),
         kind=ledger.kind,
-        target=ledger.target,
+        target=printable(ledger.target),
         machine=used(machine),
         window_ns=ledger.window_ns,
         window_rule=ledger.window_rule,
         devices=ledger.devices,
         findings=findings,
-        notes=ledger.notes,
+        notes=tuple(map(printable, ledger.notes)),
         track=_track(ledger, timeline),
         inflation=ledger.inflation,
         scaled=ledger.scaled,

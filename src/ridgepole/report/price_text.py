@@ -65,11 +65,12 @@ def _lines(p: Priced, predicted: Run) -> Table:
     def add(label: str, *said: str | tuple[str, str]) -> None:
         lines.add_row(f"  {label}", Text.assemble(*said))
 
+    whose = "CPU" if predicted.busiest.device == "cpu" else "GPU"
     price = (units.seconds(p.seconds), "bold")
     add(
         "price",
         price,
-        f" ({units.seconds(p.low)} to {units.seconds(p.high)})   GPU busy {units.seconds(p.gpu_seconds)}",
+        f" ({units.seconds(p.low)} to {units.seconds(p.high)})   {whose} busy {units.seconds(p.gpu_seconds)}",
     )
     add("", (f"range: {p.range_source}", "dim"))
     add("ledger", *_ledger(predicted))
@@ -125,7 +126,9 @@ def _gaps(p: Priced) -> Table:
         more = f"{len(p.unpriced) - 5} more operators (see --json)"
         lines.add_row(Text("  unpriced", style="yellow"), Text(more, style="yellow"))
     for note in p.notes:
-        lines.add_row(Text("  note", style="dim"), Text(note, style="dim"))
+        lines.add_row(
+            Text("  note", style="dim"), Text(note, style="bold red" if note.startswith("does not fit") else "dim")
+        )
     return lines
 
 

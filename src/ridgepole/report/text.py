@@ -78,7 +78,7 @@ def _ledger(run: Run, width: int) -> Table:
 
 def _causes(table: Table, run: Run, bucket: Bucket, window: int) -> None:
     entries = sorted((e for e in run.busiest.entries if e.bucket == bucket), key=lambda e: -e.ns)
-    if len(entries) < 2:
+    if len(entries) == 1 and entries[0].cause == bucket:
         return
     for entry in entries:
         if entry.ns / window < SMALL_CAUSE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ridgepole.printable import printable
 from ridgepole.timeline.clock import nanoseconds
 from ridgepole.timeline.events import NO_ARGS, Args, Event
 from ridgepole.timeline.kinds import (
@@ -72,7 +73,7 @@ class Collector:
         if length < 0:
             self.rows.negative += 1
             length = 0
-        name = event.name if isinstance(event.name, str) else str(event.name)
+        name = printable(event.name if isinstance(event.name, str) else str(event.name))
         args = event.args or NO_ARGS
         end = start + length
         if what == "op" and is_annotation(name):
@@ -188,7 +189,7 @@ class Collector:
         if start is None or length is None or length < 0:
             return
         key = (str(event.pid), str(event.tid))
-        self.rows.modules.setdefault(key, []).append(Module(start, start + length, name[len(_MODULE) :]))
+        self.rows.modules.setdefault(key, []).append(Module(start, start + length, printable(name[len(_MODULE) :])))
 
     def _uncategorised(self, event: Event) -> Role:
         """The role of an event whose category says nothing."""
@@ -212,7 +213,7 @@ class Collector:
             label = event.args.name
             if isinstance(label, str) and label:
                 tid = str(event.tid) if event.name == "thread_name" else ""
-                self.rows.names[(str(event.pid), tid)] = label
+                self.rows.names[(str(event.pid), tid)] = printable(label)
 
     def _flow(self, event: Event) -> None:
         if role(event.cat) != "flow":
