@@ -32,12 +32,12 @@ def nanoseconds(ns: float) -> str:
 
 def nbytes(value: float) -> str:
     """33_554_432 → "33.6 MB" (decimal)."""
-    return _scaled(value, "B", _PREFIXES)
+    return _whole(value, "B")
 
 
 def flops(value: float) -> str:
     """33_554_432 → "33.6 MFLOP"."""
-    return _scaled(value, "FLOP", _PREFIXES)
+    return _whole(value, "FLOP")
 
 
 def rate_bytes(value: float) -> str:
@@ -70,6 +70,13 @@ def percent(share: float) -> str:
 def count(value: int) -> str:
     """16777216 → "16,777,216"."""
     return f"{value:,}"
+
+
+def _whole(value: float, unit: str) -> str:
+    """A count of `unit`: below 1,000 as it stands."""
+    if abs(value) < 1000 and value == int(value):
+        return f"{value:.0f} {unit}"
+    return _scaled(value, unit, _PREFIXES)
 
 
 def _scaled(value: float, unit: str, prefixes: tuple[tuple[float, str], ...]) -> str:

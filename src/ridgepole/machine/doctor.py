@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sys
 import tempfile
@@ -73,6 +74,7 @@ def _profiler(torch: Any, gpu: bool) -> str:
     activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if gpu else [])
     device = "cuda" if gpu else "cpu"
     x = torch.ones(64, 64, device=device)
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # torch 2.13 writes to stderr at each recording below it
     with profile(activities=activities, record_shapes=True, acc_events=True) as recording:
         x @ x
         if gpu:
