@@ -13,6 +13,13 @@ from ridgepole.machine import catalog
 from ridgepole.machine.model import Figure, Machine
 
 
+PROMISED = (
+    *("a100", "h100", "h100 pcie", "h100 nvl", "h200", "b200", "l4", "l40s", "t4", "v100", "a10g"),
+    *("rtx 3090", "rtx 4090", "rtx 5090", "mi210", "mi250x", "mi300x", "mi325x", "mi355x"),
+    *("m1", "m1 ultra", "m2", "m3", "m4", "m4 max"),
+)
+
+
 def figures(machine: Machine) -> list[Figure]:
     levels = [f for level in machine.memory for f in (level.capacity, level.bandwidth, level.latency) if f is not None]
     groups = [getattr(g, n) for g in (machine.limits, machine.overheads) for n in g.__dataclass_fields__]
