@@ -115,6 +115,13 @@ def test_a_cpu_is_priced_without_launches(h100: Machine, pointwise: MakeOp) -> N
     assert result.seconds >= result.gpu_seconds * 0.999
 
 
+def test_a_program_that_does_not_fit_is_priced_and_said_not_to(h100: Machine, pointwise: MakeOp) -> None:
+    roomy = Program((pointwise("aten::mul", (8,)),), "large", peak_memory=10**9)
+    large = replace(roomy, peak_memory=141 * 10**9)
+    assert any("needs 141 GB at its peak" in note for note in price(large, h100, "graph").notes)
+    assert not any("does not fit" in note for note in price(roomy, h100, "graph").notes)
+
+
 def test_a_graph_leaves_out_waits_and_says_so(h100: Machine, pointwise: MakeOp) -> None:
     waiting = replace(pointwise("aten::mul", (8,)), syncs=True)
     result = price(Program((waiting,), "item"), h100, "graph")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ridgepole import units
 from ridgepole.machine.model import Machine
 from ridgepole.price import tuning
 from ridgepole.price.bound import compute_seconds
@@ -256,8 +257,20 @@ def _unpriced(ops: Sequence[Op], times: Sequence[KernelTime | Unpriced]) -> tupl
     return tuple(NoPrice(operator, count, why) for (operator, why), count in counts.most_common())
 
 
+def _does_not_fit(program: Program, machine: Machine) -> str:
+    """That the program needs more memory than the machine has; "" where it fits or nothing is known."""
+    dram = machine.level("dram")
+    capacity = dram.capacity.value if dram is not None and dram.capacity is not None else 0.0
+    if not capacity or program.peak_memory <= capacity:
+        return ""
+    needs, has = units.nbytes(program.peak_memory), units.nbytes(capacity)
+    return f"does not fit: needs {needs} at its peak, {machine.name} has {has}; priced as if it did"
+
+
 def _notes(program: Program, machine: Machine, mode: Mode) -> list[str]:
     notes = []
+    if too_large := _does_not_fit(program, machine):
+        notes.append(too_large)
     missing = sum(isinstance(op.cost, Unpriced) for op in program.ops)
     if missing:
         notes.append(f"{missing} of {len(program.ops)} ops have no price: the total is too low by their time")

@@ -13,6 +13,9 @@ from ridgepole.report.table import fitted
 from ridgepole.report.text import COLOR
 from ridgepole.session import Priced, PriceRun, Run
 
+NO_ROOM = "does not fit"
+"""How the note begins that belongs beside the price itself."""
+
 
 def render(run: PriceRun, *, width: int = 100, top: int = 8, number: int | None = None, color: bool = False) -> str:
     """The price as text. `number`: the run's, where it was saved."""
@@ -73,6 +76,9 @@ def _lines(p: Priced, predicted: Run) -> Table:
         f" ({units.seconds(p.low)} to {units.seconds(p.high)})   {whose} busy {units.seconds(p.gpu_seconds)}",
     )
     add("", (f"range: {p.range_source}", "dim"))
+    for note in p.notes:
+        if note.startswith(NO_ROOM):
+            add("", (note, "bold red"))
     add("ledger", *_ledger(predicted))
     add("launch", _launch(p))
     for g in p.geometry[:3]:
@@ -126,9 +132,8 @@ def _gaps(p: Priced) -> Table:
         more = f"{len(p.unpriced) - 5} more operators (see --json)"
         lines.add_row(Text("  unpriced", style="yellow"), Text(more, style="yellow"))
     for note in p.notes:
-        lines.add_row(
-            Text("  note", style="dim"), Text(note, style="bold red" if note.startswith("does not fit") else "dim")
-        )
+        if not note.startswith(NO_ROOM):
+            lines.add_row(Text("  note", style="dim"), Text(note, style="dim"))
     return lines
 
 

@@ -11,6 +11,8 @@ MUCH = 0.25
 """Share of the window from which unexplained time is said."""
 NEAR = 0.7
 """Share of the roof from which arithmetic is as fast as it gets in practice."""
+FAR = 0.2
+"""Share of the roof under which arithmetic cannot be what takes the time."""
 EDGES = 0.2
 """Share of the window from which time outside the device's own work is said."""
 
@@ -76,6 +78,8 @@ def compute_bound(case: Case) -> Finding | None:
     rows = [row for row in case.device.ops if row.bucket == "compute"]
     known = sum(row.known_ns for row in rows)
     roof = sum((row.efficiency or 0.0) * row.known_ns for row in rows)
+    if known and roof / known < FAR:
+        return None
     reached = f", at {units.percent(roof / known)} of the roof" if known else ""
     verdict = ": the hardware does what it was built for" if known and roof / known >= NEAR else ""
     top = ", ".join(dict.fromkeys(row.op for row in rows[:3]))
