@@ -25,4 +25,5 @@ run ridgepole price examples/configs/llama-3-8b.json --step decode --batch 1 --c
     -o "$out/price.json"
 run ridgepole price 'x * 2 + 1' -i x=4096x4096:bf16 --on h100 --mode eager --mode compiled
 
-printf '\nReports: %s\n' "$out"/*.html
+printf '\nReports:\n'
+printf '  %s\n' "$out"/*.html

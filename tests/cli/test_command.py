@@ -143,3 +143,23 @@ def test_completion_scripts_are_printed(ridgepole: Command, shell: str) -> None:
     done = ridgepole("completion", shell)
     assert done.returncode == 0, done.stderr
     assert "_RIDGEPOLE_COMPLETE" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("ridgepole price --on h20", "plain,h200"),
+        ("ridgepole machine show mi300", "plain,mi300x"),
+        ("ridgepole why tra", "file,tra"),
+        ("ridgepole why train.py --config conf", "file,conf"),
+    ],
+)
+def test_completion_offers_machines_and_files(typed: str, offered: str) -> None:
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_RIDGEPOLE_COMPLETE": "bash_complete"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from ridgepole.cli.main import main; main()"],
+        env={**os.environ, **words},
+        capture_output=True,
+        text=True,
+    )
+    assert offered in done.stdout.splitlines()

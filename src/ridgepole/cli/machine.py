@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from ridgepole.cli import output
+from ridgepole.cli import completing, output
 
 
 @click.group()
@@ -33,7 +33,7 @@ def list_machines(as_json: bool) -> int:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing.machines)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(name: str, as_json: bool) -> int:
     """One machine: figures with sources, memory ladder, ridge points. NAME "local" is this one."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from ridgepole.cli import output
+from ridgepole.cli import completing, output
 
 MODES = ("eager", "graph", "compiled")
 
 
 @click.command()
-@click.argument("target")
+@click.argument("target", shell_complete=completing.files)
 @click.option(
     "-i", "--input", "inputs", multiple=True, metavar="NAME=DIMS:DTYPE", help="x=4096x4096:bf16, i=8192:i64:high=50257"
 )
@@ -19,6 +19,7 @@ MODES = ("eager", "graph", "compiled")
     "machines",
     multiple=True,
     metavar="MACHINE",
+    shell_complete=completing.machines,
     help="A machine of the catalog, or a machine file. Repeatable.",
 )
 @click.option(
@@ -35,7 +36,13 @@ MODES = ("eager", "graph", "compiled")
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the report.")
 @click.option(
-    "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write .json .csv .md .txt .html .trace.json."
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="FILE",
+    shell_complete=completing.files,
+    help="Also write .json .csv .md .txt .html .trace.json.",
 )
 @click.option("--top", type=click.IntRange(min=1), default=8, show_default=True, help="Operators to list.")
 @click.option("--no-save", is_flag=True, help="Do not keep this run.")

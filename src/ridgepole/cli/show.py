@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import click
 
-from ridgepole.cli import output
+from ridgepole.cli import completing, output
 
 
 @click.command()
 @click.argument("run", default="last")
-@click.option("-o", "--output", "outputs", multiple=True, metavar="FILE", help=".html .json .csv .md .trace.json .txt")
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="FILE",
+    shell_complete=completing.files,
+    help=".html .json .csv .md .trace.json .txt",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the report.")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Operators to list.")
 def command(run: str, outputs: tuple[str, ...], as_json: bool, top: int) -> int:

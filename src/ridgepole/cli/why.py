@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ridgepole.cli import output
+from ridgepole.cli import completing, output
 from ridgepole.errors import BadInput
 
 if TYPE_CHECKING:
@@ -20,15 +20,32 @@ if TYPE_CHECKING:
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
 )
-@click.argument("target")
-@click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@click.option("--on", "machine", metavar="MACHINE", help="Use this machine's figures instead of the trace's own.")
+@click.argument("target", shell_complete=completing.files)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED, shell_complete=completing.files)
+@click.option(
+    "--on",
+    "machine",
+    metavar="MACHINE",
+    shell_complete=completing.machines,
+    help="Use this machine's figures instead of the trace's own.",
+)
 @click.option("--steps", metavar="N | A-B | all", help="Trace: which profiler steps. Program: how many to record.")
 @click.option("--warmup", type=click.IntRange(min=0), help="Program: steps (or calls) left out at the start.")
-@click.option("--beside", metavar="TRACE", help="Trace: an eager or capture trace of the same program, for its shapes.")
+@click.option(
+    "--beside",
+    metavar="TRACE",
+    shell_complete=completing.files,
+    help="Trace: an eager or capture trace of the same program, for its shapes.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the report.")
 @click.option(
-    "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write .html .json .csv .md .trace.json .txt."
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="FILE",
+    shell_complete=completing.files,
+    help="Also write .html .json .csv .md .trace.json .txt.",
 )
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Operators to list.")
 @click.option("--open", "open_page", is_flag=True, help="Open the HTML report in the browser.")
