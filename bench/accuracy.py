@@ -82,7 +82,7 @@ def read(paths: Iterable[Path]) -> list[dict[str, Any]]:
 
 def priced(row: dict[str, Any], machine: Machine) -> Row:
     """`row` put through the ordinary path. Raises RidgepoleError where a part of it has no price."""
-    from ridgepole.work import expression
+    from ridgepole.work.targets import expression
 
     result = price(expression.from_row(row).capture(), machine, "graph", tf32=bool(row.get("tf32")))
     if result.unpriced:

@@ -25,8 +25,8 @@ from torch import nn
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 import decode
 
-from ridgepole.timeline.plan import Plan, Recording
 from ridgepole.timeline.record import record_function
+from ridgepole.timeline.recording.plan import Plan, Recording
 
 LLAMA_3_8B = decode.Shape(hidden=4096, layers=32, vocab=128256, context=128)
 TINY = decode.Shape(hidden=256, layers=2, vocab=512, context=16)

@@ -26,7 +26,8 @@ CONTENDERS: dict[str, tuple[str, str]] = {
     "ijson, kept": ("import gzip, ijson", "list(ijson.items(opened(path), prefix(path)))"),
     "ijson, dropped": ("import gzip, ijson", "sum(1 for _ in ijson.items(opened(path), prefix(path)))"),
     "our events, dropped": (
-        "from ridgepole.timeline.document import Document; from ridgepole.timeline.source import Source",
+        "from ridgepole.timeline.reading.document import Document\n"
+        "from ridgepole.timeline.reading.source import Source",
         "sum(map(len, Document(Source(path)).batches()))",
     ),
     "ridgepole": ("from ridgepole.timeline import reader; import ridgepole.work.cost", "reader.read(path)"),

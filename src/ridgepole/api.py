@@ -17,7 +17,7 @@ from ridgepole.session import PriceRun, Run
 
 if TYPE_CHECKING:
     from ridgepole.timeline.model import Timeline
-    from ridgepole.timeline.plan import Plan, Recording
+    from ridgepole.timeline.recording.plan import Plan, Recording
     from ridgepole.work.op import Program
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -121,15 +121,15 @@ def explain_function(
     spec: str, *, machine: str | None = None, steps: str | None = None, warmup: int | None = None
 ) -> Run:
     """Call `module:function` or `file.py:function` repeatedly, recorded, and explain it."""
-    from ridgepole.timeline.program import load_function
     from ridgepole.timeline.record import record_function
+    from ridgepole.timeline.recording.program import load_function
 
     recording = record_function(load_function(spec), plan=_plan(steps, warmup), target=spec)
     return _explain_live(recording, machine)
 
 
 def _plan(steps: str | None, warmup: int | None) -> Plan:
-    from ridgepole.timeline.plan import Plan
+    from ridgepole.timeline.recording.plan import Plan
 
     plan = Plan()
     if steps is not None:

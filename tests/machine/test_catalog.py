@@ -12,7 +12,6 @@ from ridgepole.errors import BadInput
 from ridgepole.machine import catalog
 from ridgepole.machine.model import Figure, Machine
 
-
 PROMISED = (
     *("a100", "h100", "h100 pcie", "h100 nvl", "h200", "b200", "l4", "l40s", "t4", "v100", "a10g"),
     *("rtx 3090", "rtx 4090", "rtx 5090", "mi210", "mi250x", "mi300x", "mi325x", "mi355x"),

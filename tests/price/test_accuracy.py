@@ -51,7 +51,7 @@ def test_rows_that_failed_to_be_measured_are_left_out(accuracy: ModuleType, tmp_
 
 def test_a_measured_call_goes_the_ordinary_way(accuracy: ModuleType) -> None:
     pytest.importorskip("torch")
-    pytest.importorskip("ridgepole.work.expression")
+    pytest.importorskip("ridgepole.work.targets.expression")
     from ridgepole.machine import catalog
 
     call = {

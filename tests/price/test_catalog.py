@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 @pytest.fixture(scope="module")
 def step() -> Program:
-    from ridgepole.work import expression
+    from ridgepole.work.targets import expression
 
     text = "F.softmax(F.layer_norm(F.gelu(F.linear(x, w)), (512,)), -1).sort(-1)[0].cumsum(0).t().contiguous().sum()"
     return expression.parse(text, ["x=1024x256:bf16", "w=512x256:bf16"]).capture()

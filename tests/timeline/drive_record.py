@@ -6,8 +6,8 @@ import json
 import os
 import sys
 
-from ridgepole.timeline.plan import Plan, Recording
 from ridgepole.timeline.record import record_script
+from ridgepole.timeline.recording.plan import Plan, Recording
 
 
 def deliver(recording: Recording) -> None:

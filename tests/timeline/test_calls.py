@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ridgepole.timeline.calls import call
+from ridgepole.timeline.reading.calls import call
 from ridgepole.work.op import Arg, Call, Tensor
 
 

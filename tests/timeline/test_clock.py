@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ridgepole.timeline.clock import nanoseconds
+from ridgepole.timeline.reading.clock import nanoseconds
 
 
 def exactly(text: str) -> int:

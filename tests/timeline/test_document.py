@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ridgepole.errors import BadInput
-from ridgepole.timeline import elements
-from ridgepole.timeline.document import Document
-from ridgepole.timeline.source import Source
+from ridgepole.timeline.reading import elements
+from ridgepole.timeline.reading.document import Document
+from ridgepole.timeline.reading.source import Source
 
 from .written import Json, kernel, launch, op, text
 

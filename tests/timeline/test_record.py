@@ -11,10 +11,11 @@ from statistics import median
 import pytest
 
 from ridgepole.errors import BadInput, Missing
-from ridgepole.timeline import bound, footage, step
-from ridgepole.timeline.plan import Plan, Recording
+from ridgepole.timeline import step
 from ridgepole.timeline.record import Block, record_calls, record_function
-from ridgepole.timeline.recorder import Recorder
+from ridgepole.timeline.recording import bound, footage
+from ridgepole.timeline.recording.plan import Plan, Recording
+from ridgepole.timeline.recording.recorder import Recorder
 
 torch = pytest.importorskip("torch")
 
@@ -111,7 +112,7 @@ def test_without_bare_steps_inflation_is_unknown_and_said_to_be(work: Callable[[
 def test_a_slow_function_is_called_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr("ridgepole.timeline.record.SLOW_SECONDS", 0.05)
-    monkeypatch.setattr("ridgepole.timeline.recorder.ENOUGH", 50_000_000)
+    monkeypatch.setattr("ridgepole.timeline.recording.recorder.ENOUGH", 50_000_000)
 
     def slow() -> object:
         calls.append(1)
@@ -342,8 +343,8 @@ def test_batches_are_sized_by_the_device_and_not_by_a_host_that_runs_ahead(monke
         time.sleep(0.004 * queued)
         queued = 0
 
-    monkeypatch.setattr("ridgepole.timeline.profiler.synchroniser", lambda: wait)
-    monkeypatch.setattr("ridgepole.timeline.recorder.ENOUGH", 100_000_000)
+    monkeypatch.setattr("ridgepole.timeline.recording.profiler.synchroniser", lambda: wait)
+    monkeypatch.setattr("ridgepole.timeline.recording.recorder.ENOUGH", 100_000_000)
     recording = record_function(issue)
     assert longest <= 13  # 50 ms of them
     assert 4e6 < median(recording.bare_ns) < 5e6
@@ -359,8 +360,8 @@ class Gpu:
         self.queued: list[Callable[[], None]] = []
         monkeypatch.setattr(torch.cuda, "_lazy_init", self.use)
         monkeypatch.setattr(torch.cuda, "is_initialized", lambda: self.awake)
-        monkeypatch.setattr("ridgepole.timeline.profiler.gpu_possible", lambda: True)
-        monkeypatch.setattr("ridgepole.timeline.profiler._wait_for_gpus", lambda: None)
+        monkeypatch.setattr("ridgepole.timeline.recording.profiler.gpu_possible", lambda: True)
+        monkeypatch.setattr("ridgepole.timeline.recording.profiler._wait_for_gpus", lambda: None)
 
     def use(self) -> None:
         if self.awake or self.waking:

@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 
 from ridgepole.errors import BadInput
-from ridgepole.timeline import footage as room
-from ridgepole.timeline.footage import develop
 from ridgepole.timeline.model import DeviceInfo, Lane, Span, Timeline, Window
-from ridgepole.timeline.plan import Plan, Recording
-from ridgepole.timeline.recorder import Footage, Take
+from ridgepole.timeline.recording import footage as room
+from ridgepole.timeline.recording.footage import develop
+from ridgepole.timeline.recording.plan import Plan, Recording
+from ridgepole.timeline.recording.recorder import Footage, Take
 
 MS = 1_000_000
 LANES = (Lane("cpu", "", "main"), Lane("gpu", "0", "stream 7"))

@@ -282,7 +282,7 @@ def test_a_missing_script_is_one_clear_line(tmp_path: Path) -> None:
 
 def test_functions_are_found_by_file_and_by_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ridgepole.errors import BadInput
-    from ridgepole.timeline.program import load_function
+    from ridgepole.timeline.recording.program import load_function
 
     path = written(
         tmp_path, "class A:\n    @staticmethod\n    def go(): return 3\ndef f(): return 2\nn = 1\n", "found_it.py"

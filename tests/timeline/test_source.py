@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ridgepole.errors import BadInput
-from ridgepole.timeline import reader, source
-from ridgepole.timeline.source import Source
+from ridgepole.timeline import reader
+from ridgepole.timeline.reading import source
+from ridgepole.timeline.reading.source import Source
 
 from .written import kernel, put, text
 
@@ -105,7 +106,7 @@ def test_a_gzip_bomb_is_refused_before_it_unpacks(tmp_path: Path, monkeypatch: p
 
 
 def test_a_file_of_blanks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ridgepole.timeline import text as window
+    from ridgepole.timeline.reading import text as window
 
     monkeypatch.setattr(window, "NO_EVENT_LIMIT", 4 << 20)
     path = tmp_path / "blanks.json"

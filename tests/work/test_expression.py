@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from ridgepole.errors import BadInput  # noqa: E402
-from ridgepole.work import expression, inputs  # noqa: E402
-from ridgepole.work.inputs import TensorInput  # noqa: E402
 from ridgepole.work.op import Unpriced  # noqa: E402
+from ridgepole.work.targets import expression, inputs  # noqa: E402
+from ridgepole.work.targets.inputs import TensorInput  # noqa: E402
 
 
 def test_two_elementwise_calls_are_two_ops_of_sixty_seven_megabytes() -> None:

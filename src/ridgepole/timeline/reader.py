@@ -7,13 +7,13 @@ from pathlib import Path
 
 from ridgepole import collecting, units
 from ridgepole.errors import BadInput
-from ridgepole.timeline import build, clip, devices, graphs, hostonly, link, window
-from ridgepole.timeline.collect import Collector
-from ridgepole.timeline.document import Document
 from ridgepole.timeline.model import Timeline, Window
-from ridgepole.timeline.repair import Losses
-from ridgepole.timeline.rows import Rows
-from ridgepole.timeline.source import Source
+from ridgepole.timeline.reading import build, clip, devices, graphs, hostonly, link, window
+from ridgepole.timeline.reading.collect import Collector
+from ridgepole.timeline.reading.document import Document
+from ridgepole.timeline.reading.repair import Losses
+from ridgepole.timeline.reading.rows import Rows
+from ridgepole.timeline.reading.source import Source
 
 
 def read(path: str | os.PathLike[str], *, steps: str | None = None) -> Timeline:

@@ -17,12 +17,13 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ridgepole.errors import Missing
-from ridgepole.timeline import profiler, step
-from ridgepole.timeline.footage import develop
-from ridgepole.timeline.live import record_script
-from ridgepole.timeline.plan import Plan, Recording
-from ridgepole.timeline.profiler import Device
-from ridgepole.timeline.recorder import Recorder
+from ridgepole.timeline import step
+from ridgepole.timeline.recording import profiler
+from ridgepole.timeline.recording.footage import develop
+from ridgepole.timeline.recording.live import record_script
+from ridgepole.timeline.recording.plan import Plan, Recording
+from ridgepole.timeline.recording.profiler import Device
+from ridgepole.timeline.recording.recorder import Recorder
 
 __all__ = ["Block", "Device", "Plan", "Recording", "record_calls", "record_function", "record_script"]
 

@@ -14,7 +14,7 @@ from ridgepole.errors import BadInput, Missing, RidgepoleError
 from ridgepole.work.op import Program
 
 if TYPE_CHECKING:
-    from ridgepole.work.stage import Stage
+    from ridgepole.work.capturing.stage import Stage
 
 Prepared = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
 LONGEST = 200
@@ -59,7 +59,7 @@ def _stage() -> Stage:
         import torch  # noqa: F401
     except ImportError as error:
         raise Missing("pricing a program needs PyTorch: pip install torch") from error
-    from ridgepole.work.stage import Stage
+    from ridgepole.work.capturing.stage import Stage
 
     return Stage()
 
@@ -92,7 +92,7 @@ def told(error: BaseException) -> str:
 
 def _is_our_own(error: BaseException) -> bool:
     """Whether the error was raised by a line of Ridgepole's: a fault of ours, no fault of the program's."""
-    from ridgepole.work.place import is_ours
+    from ridgepole.work.capturing.place import is_ours
 
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -101,7 +101,7 @@ def _is_our_own(error: BaseException) -> bool:
 
 
 def _where(error: BaseException) -> str:
-    from ridgepole.work.place import is_users
+    from ridgepole.work.capturing.place import is_users
 
     where = ""
     trace = error.__traceback__

@@ -49,7 +49,7 @@ def load(
     if config is not None:
         if inputs:
             raise BadInput("a config.json takes no inputs: use --step, --batch and --context")
-        from ridgepole.work import huggingface
+        from ridgepole.work.targets import huggingface
 
         with collecting.held():
             return huggingface.target(config, step=step, batch=batch, context=context)
@@ -57,11 +57,11 @@ def load(
         raise BadInput(f"--step is for a Hugging Face config.json, and {text} is none")
     owner, colon, name = text.rpartition(":")
     if colon and re.fullmatch(r"[A-Za-z_]\w*(\.\w+)*", name) and _is_program(owner):
-        from ridgepole.work import function
+        from ridgepole.work.targets import function
 
         return function.target(owner, name, inputs)
     _refuse_files(text)
-    from ridgepole.work import expression
+    from ridgepole.work.targets import expression
 
     return expression.parse(text, inputs)
 

@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import Any
 
 from ridgepole.errors import BadInput
-from ridgepole.work import inputs as given
 from ridgepole.work.target import Target
+from ridgepole.work.targets import inputs as given
 
 SHOWN = 12
 """Names listed where the one asked for is not there."""

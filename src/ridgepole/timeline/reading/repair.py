@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ridgepole.timeline import events
-from ridgepole.timeline.events import Event
+from ridgepole.timeline.reading import events
+from ridgepole.timeline.reading.events import Event
 
 
 @dataclass(slots=True)

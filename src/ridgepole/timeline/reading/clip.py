@@ -13,8 +13,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ridgepole.timeline.kinds import may_overlap_next
-from ridgepole.timeline.rows import Row, Rows
+from ridgepole.timeline.reading.kinds import may_overlap_next
+from ridgepole.timeline.reading.rows import Row, Rows
 
 _HOUR = 3_600_000_000_000
 """A last event longer than this and than ten times the rest of the file overflowed (2**32 us are 1.2 hours)."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from ridgepole.work.recorder import Recorder
+    from ridgepole.work.capturing.recorder import Recorder
 
 HALF = (torch.float16, torch.bfloat16)
 FLASH_MAX_HEAD = 256

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ridgepole.timeline import foreign, profiler, step
-from ridgepole.timeline.bound import Bound, on_main_thread
-from ridgepole.timeline.plan import Plan
-from ridgepole.timeline.profiler import Device, Session
+from ridgepole.timeline import step
+from ridgepole.timeline.recording import foreign, profiler
+from ridgepole.timeline.recording.bound import Bound, on_main_thread
+from ridgepole.timeline.recording.plan import Plan
+from ridgepole.timeline.recording.profiler import Device, Session
 
 Phase = Literal["whole", "warmup", "bare", "record", "done"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ridgepole.errors import BadInput
 from ridgepole.timeline.model import Window
-from ridgepole.timeline.rows import Row, Rows
+from ridgepole.timeline.reading.rows import Row, Rows
 
 _STEP = re.compile(r"ProfilerStep\s*#\s*(\d{1,18})")
 _RANGE = re.compile(r"#?(\d{1,18})(?:\s*(?:-|\.\.|–)\s*#?(\d{1,18}))?")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from operator import attrgetter
 
-from ridgepole.timeline.kinds import is_backward, is_graph_launch
-from ridgepole.timeline.rows import Module, Row, Rows, Stream
+from ridgepole.timeline.reading.kinds import is_backward, is_graph_launch
+from ridgepole.timeline.reading.rows import Module, Row, Rows, Stream
 
 _OPTIMIZER = "Optimizer."
 

@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from ridgepole.work import pretend
-from ridgepole.work.memory import Memory
+from ridgepole.work.capturing import pretend
+from ridgepole.work.capturing.memory import Memory
+from ridgepole.work.capturing.place import Places
+from ridgepole.work.capturing.reals import Reals, found_in
+from ridgepole.work.capturing.recorder import Recorder
 from ridgepole.work.op import Program
-from ridgepole.work.place import Places
-from ridgepole.work.reals import Reals, found_in
-from ridgepole.work.recorder import Recorder
 
 
 class _Mode(FakeTensorMode):  # type: ignore[misc]

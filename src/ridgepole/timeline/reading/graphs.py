@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from ridgepole.timeline.kinds import is_graph_launch
-from ridgepole.timeline.rows import Row, Rows
+from ridgepole.timeline.reading.kinds import is_graph_launch
+from ridgepole.timeline.reading.rows import Row, Rows
 
 
 def unrecorded(rows: Rows) -> tuple[int, list[tuple[int, int]]]:

@@ -16,8 +16,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from ridgepole.errors import BadInput
-from ridgepole.work import autocast, gpu_kernels
-from ridgepole.work.recorder import Recorder
+from ridgepole.work.capturing import autocast, gpu_kernels
+from ridgepole.work.capturing.recorder import Recorder
 
 MEMORY = 80 * 10**9
 """Bytes of memory that the pretended GPU says it has."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ridgepole.timeline.rows import Row, Rows, Stream
+from ridgepole.timeline.reading.rows import Row, Rows, Stream
 
 
 def as_device(rows: Rows) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ridgepole import dtypes
-from ridgepole.timeline.rows import CallKey
+from ridgepole.timeline.reading.rows import CallKey
 from ridgepole.work.op import Arg, Call, Tensor
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")

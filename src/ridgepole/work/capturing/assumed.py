@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ridgepole.errors import BadInput
-from ridgepole.work.values import Known
+from ridgepole.work.capturing.values import Known
 
 MOST_READS = 2_000
 """Values read at one line of the program before it is taken for a loop that never ends."""

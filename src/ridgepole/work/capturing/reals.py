@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from ridgepole.work.memory import Memory
+from ridgepole.work.capturing.memory import Memory
 
 
 class Reals:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ridgepole.timeline.model import DeviceInfo
-from ridgepole.timeline.rows import Row, Rows, Stream
+from ridgepole.timeline.reading.rows import Row, Rows, Stream
 
 
 def union(intervals: Iterable[tuple[int, int]]) -> int:

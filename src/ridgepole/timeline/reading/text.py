@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ridgepole.timeline.source import Source
+from ridgepole.timeline.reading.source import Source
 
 NO_EVENT_LIMIT = 256 << 20
 """Bytes of text after which a file without a single event is refused."""

@@ -23,12 +23,13 @@ from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 from ridgepole.errors import RidgepoleError
-from ridgepole.timeline import program, step
-from ridgepole.timeline.bound import on_main_thread
-from ridgepole.timeline.footage import develop
-from ridgepole.timeline.plan import Plan, Recording
-from ridgepole.timeline.profiler import Device
-from ridgepole.timeline.recorder import Recorder
+from ridgepole.timeline import step
+from ridgepole.timeline.recording import program
+from ridgepole.timeline.recording.bound import on_main_thread
+from ridgepole.timeline.recording.footage import develop
+from ridgepole.timeline.recording.plan import Plan, Recording
+from ridgepole.timeline.recording.profiler import Device
+from ridgepole.timeline.recording.recorder import Recorder
 
 Deliver = Callable[[Recording], None]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ridgepole.timeline.calls import call as parse_call
 from ridgepole.timeline.model import Lane, Span
-from ridgepole.timeline.rows import Row, Rows, Stream
+from ridgepole.timeline.reading.calls import call as parse_call
+from ridgepole.timeline.reading.rows import Row, Rows, Stream
 from ridgepole.work.cost import assess
 from ridgepole.work.op import Call, Cost, Op, Unpriced, Where
 

@@ -8,8 +8,8 @@ from statistics import median
 
 from ridgepole.errors import BadInput, RidgepoleError
 from ridgepole.timeline.model import DEVICE_KINDS, Timeline, Window
-from ridgepole.timeline.plan import Plan, Recording
-from ridgepole.timeline.recorder import Footage, Take
+from ridgepole.timeline.recording.plan import Plan, Recording
+from ridgepole.timeline.recording.recorder import Footage, Take
 
 CREDIBLE = 0.9
 """Recorded over bare time below which the bare steps were disturbed: recording makes nothing faster."""

@@ -12,11 +12,11 @@ from collections.abc import Generator, Iterator
 
 import msgspec
 
-from ridgepole.timeline import events
-from ridgepole.timeline.events import Event
-from ridgepole.timeline.repair import Losses, clean, decode
-from ridgepole.timeline.source import PIECE
-from ridgepole.timeline.text import LONGEST, Text
+from ridgepole.timeline.reading import events
+from ridgepole.timeline.reading.events import Event
+from ridgepole.timeline.reading.repair import Losses, clean, decode
+from ridgepole.timeline.reading.source import PIECE
+from ridgepole.timeline.reading.text import LONGEST, Text
 
 _USUAL_EVENT = 1 << 16
 """Bytes within which an event that is whole ends."""

@@ -18,8 +18,8 @@ from typing import Any
 
 from ridgepole import dtypes
 from ridgepole.errors import BadInput, Missing
-from ridgepole.work import hf_inputs
 from ridgepole.work.target import Target
+from ridgepole.work.targets import hf_inputs
 
 DTYPE_ARGUMENT_SINCE = (4, 56)
 """The transformers release in which `torch_dtype` became `dtype`."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ridgepole.errors import BadInput
-from ridgepole.timeline import elements
-from ridgepole.timeline.events import Event
-from ridgepole.timeline.repair import Losses
-from ridgepole.timeline.source import Source
-from ridgepole.timeline.text import Text
+from ridgepole.timeline.reading import elements
+from ridgepole.timeline.reading.events import Event
+from ridgepole.timeline.reading.repair import Losses
+from ridgepole.timeline.reading.source import Source
+from ridgepole.timeline.reading.text import Text
 
 KEPT = frozenset({"deviceProperties", "baseTimeNanoseconds", "distributedInfo", "traceName"})
 """Keys beside `traceEvents` whose values are kept."""

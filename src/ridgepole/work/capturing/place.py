@@ -13,7 +13,7 @@ from typing import Any
 
 from ridgepole.work.op import Phase, Where
 
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 
 BOUNDARY = "_call_the_users_function"
 """Name of the function that calls the user's: frames above it are not the program's."""

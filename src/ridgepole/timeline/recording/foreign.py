@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from ridgepole.timeline import profiler
+from ridgepole.timeline.recording import profiler
 
 
 class Watcher(Protocol):

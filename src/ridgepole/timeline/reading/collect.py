@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 
 from ridgepole.printable import printable
-from ridgepole.timeline.clock import nanoseconds
-from ridgepole.timeline.events import NO_ARGS, Args, Event
-from ridgepole.timeline.kinds import (
+from ridgepole.timeline.model import Kind, Launch
+from ridgepole.timeline.reading.clock import nanoseconds
+from ridgepole.timeline.reading.events import NO_ARGS, Args, Event
+from ridgepole.timeline.reading.kinds import (
     Role,
     is_annotation,
     is_collective_range,
@@ -17,8 +18,7 @@ from ridgepole.timeline.kinds import (
     runtime_kind,
     task_role,
 )
-from ridgepole.timeline.model import Kind, Launch
-from ridgepole.timeline.rows import CallKey, Module, Row, Rows, Stream
+from ridgepole.timeline.reading.rows import CallKey, Module, Row, Rows, Stream
 
 _FARTHEST = 1 << 62
 """Nanoseconds from 0 (146 years) past which a start is no time."""

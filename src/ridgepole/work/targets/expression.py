@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ridgepole.errors import BadInput, Missing
-from ridgepole.work import inputs as given
 from ridgepole.work.target import Target
+from ridgepole.work.targets import inputs as given
 
 FILE = "<expression>"
 

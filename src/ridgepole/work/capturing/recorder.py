@@ -16,13 +16,13 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ridgepole.errors import BadInput
-from ridgepole.work.assumed import SYNCING, Assumed, bounded
+from ridgepole.work.capturing.assumed import SYNCING, Assumed, bounded
+from ridgepole.work.capturing.gpu_names import on_gpu
+from ridgepole.work.capturing.memory import Memory
+from ridgepole.work.capturing.place import Places, accumulating
+from ridgepole.work.capturing.values import Known, Values
 from ridgepole.work.cost import assess
-from ridgepole.work.gpu_names import on_gpu
-from ridgepole.work.memory import Memory
 from ridgepole.work.op import Arg, Call, Cost, Op, Tensor, Where
-from ridgepole.work.place import Places, accumulating
-from ridgepole.work.values import Known, Values
 
 CPU = torch.device("cpu")
 _LIFTS = ("aten::lift_fresh", "aten::lift_fresh_copy")
