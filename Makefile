@@ -31,6 +31,7 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python bench/reading.py
+	$(BIN)/python bench/coverage.py
 
 clean:
 	rm -rf $(VENV) $(DEMO)
