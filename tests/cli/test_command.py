@@ -61,6 +61,7 @@ BAD: Sequence[tuple[Sequence[str], str]] = [
     (["price", "x * 2", "-i", "x=4:f32", "--on", "h1000000"], "h1000000"),
     (["machine", "show", "gtx-nothing"], "gtx-nothing"),
     (["show", "7"], "no run 7"),
+    (["price", "x", "-i", "x=4:f32", "--on", "h100", "--on", "h200", "-o", "a.html"], "one machine and one mode"),
 ]
 
 

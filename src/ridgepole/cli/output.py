@@ -46,12 +46,12 @@ def complain(line: str) -> None:
     click.echo("ridgepole: " + " ".join(line.split()), err=True)
 
 
-def check_outputs(outputs: Sequence[str]) -> None:
+def check_outputs(outputs: Sequence[str], prices: int = 1) -> None:
     """Raises BadInput before any long work if an output could not be written after it."""
     from ridgepole.report import render
 
     for output in outputs:
-        render.check(Path(output))
+        render.check(Path(output), prices)
 
 
 def keep(run: Run | PriceRun) -> int | None:

@@ -70,12 +70,13 @@ def command(
     """
     from ridgepole import api
 
-    output.check_outputs(outputs)
+    machines, modes = machines or ("h100",), modes or ("eager",)
+    output.check_outputs(outputs, len(machines) * len(modes))
     run = api.price_target(
         target,
         inputs,
-        machines or ("h100",),
-        modes or ("eager",),
+        machines,
+        modes,
         step=step,
         batch=batch,
         context=context,

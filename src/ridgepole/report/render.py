@@ -11,17 +11,23 @@ from ridgepole.session import PriceRun, Run
 ENDINGS = (".html", ".json", ".csv", ".md", ".trace.json", ".txt")
 
 
-def check(path: Path) -> None:
-    """Raises BadInput for an ending that no renderer writes, or a folder that is not there."""
+ONE_PRICE = (".html", ".trace.json")
+"""Endings that show one timeline, and so one price."""
+
+
+def check(path: Path, prices: int = 1) -> None:
+    """Raises BadInput for an ending that no renderer writes (of `prices` prices), or a folder that is not there."""
     if _ending(path) is None:
         raise BadInput(f"{path.name}: its ending names no format; use one of {', '.join(ENDINGS)}")
     if not path.absolute().parent.is_dir():
         raise BadInput(f"{path}: there is no folder {path.parent} to write it in")
+    if prices > 1 and _ending(path) in ONE_PRICE:
+        raise BadInput(f"{path.name}: {_ending(path)} shows one price; name one machine and one mode for it")
 
 
 def write(run: Run | PriceRun, path: Path) -> None:
     """Render `run` in the format that `path` ends with, and write it. Raises BadInput."""
-    check(path)
+    check(path, len(run.prices) if isinstance(run, PriceRun) else 1)
     text = _priced(run, path) if isinstance(run, PriceRun) else _explained(run, path)
     try:
         path.write_text(text, encoding="utf-8")
@@ -52,9 +58,7 @@ def _priced(run: PriceRun, path: Path) -> str:
     from ridgepole.report import chrome, csvdoc, html, jsondoc, markdown, price_text
 
     ending = _ending(path)
-    if ending in (".html", ".trace.json"):
-        if len(run.runs) != 1:
-            raise BadInput(f"{path.name}: a {ending} shows one price; name one machine and one mode")
+    if ending in ONE_PRICE:
         return html.render(run.runs[0]) if ending == ".html" else chrome.render(run.runs[0])
     renderers: dict[str | None, Callable[[PriceRun], str]] = {
         ".json": jsondoc.render_price,
