@@ -41,6 +41,8 @@ def target_kind(target: str) -> TargetKind:
         raise BadInput(f"{target} is a directory: name a trace in it, or a script")
     if path.is_file():
         return "script" if path.suffix == ".py" else "trace"
+    if path.exists():
+        raise BadInput(f"{target} is not a regular file: save the trace to one first")
     before, colon, name = target.rpartition(":")
     if colon and before and name.isidentifier():
         return "function"

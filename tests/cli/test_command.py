@@ -54,6 +54,7 @@ BAD: Sequence[tuple[Sequence[str], str]] = [
     (["why", "nothing.json"], "no file"),
     (["why", "nothing"], "no file and not module:function"),
     (["why", "."], "directory"),
+    (["why", os.devnull], "not a regular file"),
     (["price", "x * 2", "--on", "h100"], "x"),
     (["price", "x *", "-i", "x=4:f32", "--on", "h100"], ""),
     (["price", "x * 2", "-i", "x=4xq:f32", "--on", "h100"], "4xq"),
