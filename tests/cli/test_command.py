@@ -78,7 +78,9 @@ def test_bad_input_is_one_line_and_exit_2(ridgepole: Command, args: Sequence[str
 
 def test_bad_usage_is_exit_2(ridgepole: Command) -> None:
     assert ridgepole("why").returncode == 2
-    assert ridgepole("nothing").returncode == 2
+    mistyped = ridgepole("wyh")
+    assert mistyped.returncode == 2
+    assert "did you mean why?" in mistyped.stderr
     assert ridgepole("price", "x", "--mode", "fast").returncode == 2
 
 

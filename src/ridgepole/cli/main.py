@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -27,7 +28,9 @@ class _Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
-            return None
+            near = difflib.get_close_matches(cmd_name, VERBS, n=1)
+            hint = f", did you mean {near[0]}?" if near else f"; there are {', '.join(VERBS)}"
+            raise click.UsageError(f"no verb {cmd_name!r}{hint}")
         module = importlib.import_module(f"ridgepole.cli.{cmd_name}")
         command: click.Command = module.command
         return command
