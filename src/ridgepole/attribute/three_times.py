@@ -6,7 +6,7 @@ Williams et al. 2009), floor = what the smallest kernel costs. The largest names
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -66,12 +66,12 @@ def by_intensity(
 ) -> tuple[Bucket, str]:
     """The bucket that holds whatever the machine is, and why: the intensity lies below, or above, every ridge.
 
-    `among`: the architectures that the device may be of; empty: any.
+    `among`: the names of the machines that the device may be; empty: any of the catalog's GPUs.
     """
     if flops is None or nbytes is None:
         return "unknown", "FLOPs or bytes are not known"
     low, high = ridges(unit, dtype, among)
-    holds = f"holds on every {' and '.join(sorted(among))} machine" if among else "holds on every machine"
+    holds = f"holds on all {len(among)} machines that it can be" if among else "holds on every machine"
     if not nbytes:
         return "unknown", "it moves no bytes"
     intensity = flops / nbytes
@@ -84,7 +84,7 @@ def by_intensity(
 
 @cache
 def ridges(unit: Unit, dtype: str, among: frozenset[str] = frozenset()) -> tuple[float, float]:
-    """The lowest and highest ridge point, FLOP/B, of the catalog's GPUs (of the architectures `among`).
+    """The lowest and highest ridge point, FLOP/B, of the catalog's GPUs (of those named in `among`).
 
     Of matrix units only those that have the dtype: where it ran on one, the machine has it.
     """
@@ -92,23 +92,35 @@ def ridges(unit: Unit, dtype: str, among: frozenset[str] = frozenset()) -> tuple
         rate.value / machine.bandwidth
         for machine in catalog.load().values()
         if machine.kind == "gpu"
-        and (not among or machine.architecture in among)
+        and (not among or machine.name in among)
         and (rate := machine.peak(unit, dtype) or (machine.rate(unit, dtype) if unit == "vector" else None)) is not None
     ]
     return (min(found), max(found)) if found else (0.0, float("inf"))
 
 
-def suspects(names: Iterable[str]) -> frozenset[str]:
-    """The architectures that a device may be of, by the names of kernels that ran on it; empty: any.
+def suspects(names: Iterable[str], moved: Sequence[tuple[int, int]] = ()) -> frozenset[str]:
+    """The names of the catalog's GPUs that a device may be, by what ran on it; empty: any.
 
     NVIDIA's libraries name kernels by the oldest architecture they are for, and Turing is the last that runs Volta's.
+    `moved`: bytes and nanoseconds of kernels that did move so many; a machine whose memory and caches could not have
+    is none of them.
     """
     text = "\n".join(names).lower()
-    if "volta_" in text:
-        return frozenset({"Volta", "Turing"})
-    if "_gfx9" in text or "cijk_" in text:
-        return frozenset({"CDNA2", "CDNA3", "CDNA4"})
-    return frozenset()
+    gpus = [machine for machine in catalog.load().values() if machine.kind == "gpu"]
+    possible = [machine for machine in gpus if _runs(text, machine)]
+    fast = [m for m in possible if all(fits_in_time(nbytes, ns, m) for nbytes, ns in moved)]
+    return frozenset(machine.name for machine in fast) if fast and len(fast) < len(gpus) else frozenset()
+
+
+def _runs(names: str, machine: Machine) -> bool:
+    """Whether a machine runs kernels of these names."""
+    if "volta_" in names:
+        return machine.architecture in ("Volta", "Turing")
+    if "_gfx9" in names or "cijk_" in names:
+        return machine.vendor == "AMD"
+    if "ampere_" in names or "sm80_" in names or "cutlass_80" in names:
+        return machine.vendor == "NVIDIA" and float(machine.compute) >= 8.0
+    return True
 
 
 def cache_bytes(machine: Machine) -> float:

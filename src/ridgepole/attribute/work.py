@@ -44,7 +44,7 @@ def kernel_work(timeline: Timeline, machine: Machine | None, beside: Timeline | 
         matched = match(unclaimed, kernels, references)
         found = experts([_as_matched(piece, matched) for piece in missing])
         known |= {i: replace(s, reason=f"{matched[i].reason}; {s.reason}") for i, s in found.items() if i in matched}
-    among = suspects({piece.name for piece in kernels}) if machine is None else frozenset()
+    among = suspects({piece.name for piece in kernels}, _streamed(kernels, known)) if machine is None else frozenset()
     result: dict[int, KernelWork] = {}
     for piece in kernels:
         share = known.get(piece.span)
@@ -94,6 +94,23 @@ def _as_matched(piece: Piece, matched: Mapping[int, Matched]) -> Piece:
     return replace(
         piece, grid=piece.grid or twin.piece.grid, block=piece.block or twin.piece.block, op=piece.op or twin.piece.op
     )
+
+
+STREAMS = ("elementwise", "copy", "fill")
+"""Families whose kernels move each byte of their formula, once: their rate is the memory's."""
+
+
+def _streamed(kernels: Sequence[Piece], known: Mapping[int, Share]) -> list[tuple[int, int]]:
+    """Bytes and nanoseconds of the kernels that are known to have streamed their bytes."""
+    return [
+        (share.bytes, piece.ns)
+        for piece in kernels
+        if (share := known.get(piece.span)) is not None
+        and share.quality == "exact"
+        and share.family in STREAMS
+        and share.bytes
+        and piece.ns
+    ]
 
 
 def _work(piece: Piece, share: Share | None, machine: Machine | None, among: frozenset[str]) -> KernelWork:
