@@ -29,6 +29,8 @@ from ridgepole.timeline.model import DEVICE_KINDS, Timeline
 from ridgepole.work.op import Unpriced
 
 SCHEMA = 1
+LARGEST = 256 << 20
+"""Bytes of a saved run's text past which it is none: a trace of 132,152 events makes 0.7 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,9 +344,9 @@ def _track(ledger: Ledger, timeline: Timeline) -> Track:
 def home() -> Path:
     """Where runs are kept."""
     if own := os.environ.get("RIDGEPOLE_HOME"):
-        return Path(own).expanduser() / "runs"
+        return Path(os.path.expanduser(own)) / "runs"
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "ridgepole" / "runs"
+    return Path(os.path.expanduser(state)) / "ridgepole" / "runs"
 
 
 def save(run: Run | PriceRun) -> int:
@@ -383,8 +385,7 @@ def load(ref: str) -> Run | PriceRun:
     """A saved run by number, by path, or "last". Raises BadInput where there is none or it cannot be read."""
     path = _find(ref)
     try:
-        packed = path.read_bytes()
-        saved = msgspec.json.decode(gzip.decompress(packed), type=_Saved)
+        saved = msgspec.json.decode(_unpacked(path), type=_Saved)
     except FileNotFoundError:
         raise BadInput(f"there is no run {ref}: {_listing()}") from None
     except (OSError, EOFError, zlib.error, msgspec.DecodeError) as error:
@@ -392,7 +393,34 @@ def load(ref: str) -> Run | PriceRun:
     found = saved.run or saved.price
     if found is None or found.schema != SCHEMA:
         raise BadInput(f"{path.name} is not a run that this version can read (schema)")
+    if not _whole(found):
+        raise BadInput(f"{path.name} is not a run that this version can read (parts of it are missing)")
     return found
+
+
+def _unpacked(path: Path) -> bytes:
+    """The text of a saved run, never more than one can hold. Raises OSError, EOFError."""
+    with gzip.open(path) as file:
+        text = file.read(LARGEST + 1)
+    if len(text) > LARGEST:
+        raise OSError(f"more than {LARGEST >> 20} MB")
+    return text
+
+
+def _whole(run: Run | PriceRun) -> bool:
+    """Whether `run` holds what every report takes for granted."""
+    if isinstance(run, PriceRun):
+        return bool(run.prices) and len(run.prices) == len(run.runs) and all(map(_whole, run.runs))
+    track = run.track
+    columns = (track.start, track.ns, track.kind, track.name, track.bucket, track.link)
+    return (
+        bool(run.devices)
+        and all(len(column) == len(track.lane) for column in columns)
+        and all(0 <= lane < len(track.lanes) for lane in track.lane)
+        and all(0 <= name < len(track.names) for name in track.name)
+        and all(-1 <= bucket < len(BUCKETS) for bucket in track.bucket)
+        and all(-1 <= link < len(track.lane) for link in track.link)
+    )
 
 
 def _find(ref: str) -> Path:

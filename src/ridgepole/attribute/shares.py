@@ -17,6 +17,7 @@ from ridgepole.attribute.names import MATRIX, Named, named
 from ridgepole.attribute.recover import Elsewhere, elsewhere, recover
 from ridgepole.machine.model import Unit
 from ridgepole.timeline.model import Span, Timeline
+from ridgepole.work.cost import retyped
 from ridgepole.work.op import Cost, Family, Gemm, Op
 
 FLOAT = 4
@@ -253,10 +254,10 @@ def _helper(piece: Piece, op: Op, cost: Cost, mains: Sequence[Piece]) -> Share |
     elif name.role == "combine" and isinstance(cost.detail, Gemm):
         nbytes, what = _combine(cost, cost.detail, mains)
     elif name.role == "cast" and op.call.tensors:
-        first = op.call.tensors[0]
+        first = retyped(op.call, cost.dtype).tensors[0]
         nbytes, what = first.numel * FLOAT + first.nbytes, "reads fp32, writes the first operand's dtype"
     elif name.role == "transform" and "dot_do_o" in piece.name.lower() and op.call.tensors:
-        nbytes, what = 2 * op.call.tensors[0].nbytes, "reads the output and its gradient"
+        nbytes, what = 2 * retyped(op.call, cost.dtype).tensors[0].nbytes, "reads the output and its gradient"
     elif name.family == "sort" and (moved := sort_pass(piece.name, cost)) is not None:
         nbytes, what = moved, "one pass over its indices"
     if nbytes is None:
@@ -267,7 +268,7 @@ def _helper(piece: Piece, op: Op, cost: Cost, mains: Sequence[Piece]) -> Share |
 
 def _layout(piece: Piece, op: Op, cost: Cost, mains: Sequence[Piece]) -> tuple[int | None, str]:
     """A layout change reads and writes one tensor of the convolution: which, its grid or its direction tells."""
-    tensors = [t for t in op.call.tensors if len(t.shape) >= 3]
+    tensors = [t for t in retyped(op.call, cost.dtype).tensors if len(t.shape) >= 3]
     if not tensors:
         return None, ""
     before = not mains or piece.span < min(m.span for m in mains)

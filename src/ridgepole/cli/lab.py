@@ -6,6 +6,8 @@ import json
 
 import click
 
+from ridgepole.cli import output
+
 
 @click.group()
 def command() -> None:
@@ -20,11 +22,9 @@ def numbers(as_json: bool) -> int:
 
     rows = table()
     if as_json:
-        click.echo(
-            json.dumps({"schema": 1, "experiment": "numbers", "rows": [{"name": r.name, "text": r.text} for r in rows]})
-        )
+        named = [{"name": r.name, "text": r.text} for r in rows]
+        output.say(json.dumps({"schema": 1, "experiment": "numbers", "rows": named}) + "\n")
         return 0
     wide = max(len(row.name) for row in rows)
-    for row in rows:
-        click.echo(f"{row.name:<{wide}}  {row.text}")
+    output.say("".join(f"{row.name:<{wide}}  {row.text}\n" for row in rows))
     return 0

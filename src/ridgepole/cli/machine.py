@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import click
 
@@ -25,10 +24,10 @@ def list_machines(as_json: bool) -> int:
     machines = list(catalog.load().values())
     if as_json:
         documents = [machine_text.machine_document(m) for m in machines]
-        click.echo(json.dumps({"schema": 1, "machines": documents}, indent=1))
+        output.say(json.dumps({"schema": 1, "machines": documents}, indent=1) + "\n")
         return 0
-    tty = sys.stdout.isatty()
-    click.echo(machine_text.render_list(machines, width=output.width(tty), color=output.colored(tty)), nl=False)
+    tty = output.terminal()
+    output.say(machine_text.render_list(machines, width=output.width(tty), color=output.colored(tty)))
     return 0
 
 
@@ -42,10 +41,10 @@ def show(name: str, as_json: bool) -> int:
 
     machine = api.machine(name)
     if as_json:
-        click.echo(json.dumps(machine_text.machine_document(machine), indent=1))
+        output.say(json.dumps(machine_text.machine_document(machine), indent=1) + "\n")
         return 0
-    tty = sys.stdout.isatty()
-    click.echo(machine_text.render_machine(machine, width=output.width(tty), color=output.colored(tty)), nl=False)
+    tty = output.terminal()
+    output.say(machine_text.render_machine(machine, width=output.width(tty), color=output.colored(tty)))
     return 0
 
 
@@ -59,8 +58,8 @@ def doctor(as_json: bool) -> int:
     checks = checkup()
     if as_json:
         rows = [{"name": c.name, "ok": c.ok, "detail": c.detail, "fix": c.fix} for c in checks]
-        click.echo(json.dumps({"schema": 1, "checks": rows}, indent=1))
+        output.say(json.dumps({"schema": 1, "checks": rows}, indent=1) + "\n")
     else:
-        tty = sys.stdout.isatty()
-        click.echo(machine_text.render_doctor(checks, width=output.width(tty), color=output.colored(tty)), nl=False)
+        tty = output.terminal()
+        output.say(machine_text.render_doctor(checks, width=output.width(tty), color=output.colored(tty)))
     return 0

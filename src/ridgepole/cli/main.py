@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -66,7 +67,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     try:
         code = command.main(args=argv, prog_name="ridgepole", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.exceptions.Abort:
         raise SystemExit(130) from None
     except click.ClickException as error:
@@ -77,11 +79,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise SystemExit(error.exit_code) from None
     except BrokenPipeError:
         # The reader left: nothing more to say, and nothing left to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output.give_up(sys.stdout)
         raise SystemExit(141) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            output.give_up(sys.stdout)
+            output.complain(f"{error.strerror}: make room and try again")
+            raise SystemExit(2) from None
         if os.environ.get("RIDGEPOLE_TRACEBACK"):
             raise
         output.complain(f"a bug in ridgepole: {type(error).__name__}: {error} (RIDGEPOLE_TRACEBACK=1 shows where)")

@@ -31,7 +31,7 @@ def command(run: str, outputs: tuple[str, ...], as_json: bool, top: int) -> int:
     if outputs and not as_json:
         for path in outputs:
             render.write(found, Path(path))
-            click.echo(f"wrote {path}", err=True)
+            output.note(f"wrote {path}")
         return 0
     output.deliver(found, as_json=as_json, outputs=outputs, top=top, save=False)
     return 0

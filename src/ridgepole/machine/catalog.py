@@ -52,9 +52,9 @@ def _load(folder: str) -> Mapping[str, Machine]:
 def user_folder() -> Path:
     """Where the user's own machine files are."""
     if home := os.environ.get("RIDGEPOLE_HOME"):
-        return Path(home).expanduser() / "machines"
+        return Path(os.path.expanduser(home)) / "machines"
     config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(config).expanduser() / "ridgepole" / "machines"
+    return Path(os.path.expanduser(config)) / "ridgepole" / "machines"
 
 
 def find(name: str) -> Machine:

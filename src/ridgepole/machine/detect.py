@@ -120,7 +120,7 @@ def cpu_name() -> str:
 def _cache(key: str) -> Path:
     home = os.environ.get("RIDGEPOLE_HOME")
     base = Path(home) if home else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "ridgepole"
-    return base.expanduser() / f"cpu-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+    return Path(os.path.expanduser(base)) / f"cpu-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
 
 
 def _read(path: Path) -> dict[str, float | str] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ridgepole import dtypes
 from ridgepole.machine.model import Machine
@@ -143,6 +143,8 @@ class KernelTime:
 
 FREE = KernelTime(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, "free", "a view moves nothing and launches nothing", 0)
 
+EMPTY = replace(FREE, why="a result of no elements: PyTorch launches nothing for it")
+
 
 def kernel_time(op: Op, machine: Machine, flags: Flags | None = None) -> KernelTime | Unpriced:
     """What `op` takes on `machine`. Unpriced passes through: what has no cost has no price."""
@@ -151,6 +153,8 @@ def kernel_time(op: Op, machine: Machine, flags: Flags | None = None) -> KernelT
         return cost
     if cost.family == "view" or cost.kernels == 0:
         return FREE
+    if op.call.outputs and not any(t.numel for t in op.call.outputs):
+        return EMPTY
     ask = Ask(op, cost, machine, flags or Flags())
     find = model.find(cost.family) or model.find("other")
     assert find is not None  # models/other.py registers it

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from ridgepole.errors import BadInput
 
 HOUR = 3600.0
@@ -16,8 +18,8 @@ def per_second(count: float, seconds: float) -> float:
 
 def cost(seconds: float, per_hour: float) -> float:
     """Money for `seconds` of a machine that costs `per_hour`, in the same currency."""
-    if per_hour < 0:
-        raise BadInput(f"a price of {per_hour} an hour is below zero")
+    if not 0 <= per_hour < inf:
+        raise BadInput(f"a price of {per_hour} an hour is none: give a number from zero up")
     return seconds * per_hour / HOUR
 
 

@@ -14,9 +14,11 @@ from rich.text import Text
 def render(parts: Iterable[RenderableType], *, width: int, color: bool) -> str:
     """`parts` as text of `width` columns; names are never taken for markup."""
     out = io.StringIO()
+    # rich would read COLUMNS, TERM and more for itself: what it needs of them is in the arguments.
     console = Console(
-        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, markup=False, emoji=False
-    )
+        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, markup=False, emoji=False,
+        legacy_windows=False, _environ={"TERM": "xterm"} if color else {},
+    )  # fmt: skip
     for part in parts:
         console.print(part)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Prepared = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
 LONGEST = 200
 """Characters of an error of the user's that are shown."""
+PASSED_ON = frozenset({"__torch_function__", "__torch_dispatch__"})
+"""Our functions that pass the program's own calls on to torch."""
 
 
 def capture(
@@ -91,13 +93,19 @@ def told(error: BaseException) -> str:
 
 
 def _is_our_own(error: BaseException) -> bool:
-    """Whether the error was raised by a line of Ridgepole's: a fault of ours, no fault of the program's."""
+    """Whether the error was raised by a line of Ridgepole's: a fault of ours, no fault of the program's.
+
+    torch's compiled code leaves no frame of its own: what it raises (RuntimeError, TypeError, an index out of range)
+    seems to come from the line of ours that passed the program's call on.
+    """
     from ridgepole.work.capturing.place import is_ours
 
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and is_ours(trace.tb_frame.f_code) and not isinstance(error, TypeError)
+    if trace is None or not is_ours(trace.tb_frame.f_code) or isinstance(error, TypeError | RuntimeError):
+        return False
+    return not (isinstance(error, IndexError | ValueError) and trace.tb_frame.f_code.co_name in PASSED_ON)
 
 
 def _where(error: BaseException) -> str:

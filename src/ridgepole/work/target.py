@@ -45,6 +45,8 @@ def load(
         raise BadInput(f"batch {batch} and context {context}: both must be at least 1")
     if step is not None and step not in STEPS:
         raise BadInput(f"step {step!r} is none of {', '.join(STEPS)}")
+    if not text.strip():
+        raise BadInput("the target is empty: name an expression, file.py:function or a config.json")
     config = _config(text)
     if config is not None:
         if inputs:

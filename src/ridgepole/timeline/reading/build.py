@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ridgepole.printable import printable
 from ridgepole.timeline.model import Lane, Span
 from ridgepole.timeline.reading.calls import call as parse_call
 from ridgepole.timeline.reading.rows import Row, Rows, Stream
@@ -15,6 +16,7 @@ def lanes(rows: Rows, ids: dict[Stream, str]) -> tuple[Lane, ...]:
     several = len({pid for pid, _ in rows.threads if pid not in ("", "-1")}) > 1
     for (pid, tid), thread in rows.threads.items():
         label = rows.names.get((pid, tid), "")
+        pid, tid = printable(pid), printable(tid)
         name = f"thread {tid}" if not label or label.startswith("thread ") else f"thread {tid} ({label})"
         _put(thread, len(found))
         found.append(Lane("cpu", "", f"process {pid} {name}" if several else name))

@@ -125,7 +125,7 @@ class Collector:
         row = Row(0, start, end, "op", name, None, _number(external), call, sequence)
         row.backward = sequence is not None and isinstance(thread, int) and thread > 0
         if isinstance(args.hierarchy, str):
-            row.module = args.hierarchy
+            row.module = printable(args.hierarchy)
         self._thread(event).append(row)
 
     def _runtime(self, event: Event, args: Args, name: str, start: int, end: int) -> None:
@@ -135,7 +135,7 @@ class Collector:
         external = args.external if args.external is not None else args.external_2021
         row = Row(0, start, end, kind, name, _number(args.correlation), _number(external))
         if args.kernel is not None or args.grid is not None:
-            row.info = self._info(args, str(args.kernel or ""))
+            row.info = self._info(args, printable(str(args.kernel or "")))
         self._thread(event).append(row)
 
     def _device(self, event: Event, args: Args, what: Role, name: str, start: int, end: int) -> None:
@@ -161,10 +161,10 @@ class Collector:
             return self._streams[key]
         except (KeyError, TypeError):
             pass
-        pid = "" if event.pid is None else str(event.pid)
+        pid = "" if event.pid is None else printable(str(event.pid))
         device = args.device if isinstance(args.device, int | str) else event.tid if pid == "CUDA functions" else pid
         name = args.stream if isinstance(args.stream, int | str) else event.tid
-        stream = Stream(str(device), pid, str(name).removeprefix("stream ").strip() or "0")
+        stream = Stream(printable(str(device)), pid, printable(str(name)).removeprefix("stream ").strip() or "0")
         self.rows.streams.setdefault(stream, [])
         if all(isinstance(part, int | str | None) for part in key):
             self._streams[key] = stream
@@ -200,7 +200,7 @@ class Collector:
                 return "kernel"
             if event.args is not None and event.args.task is not None:
                 return task_role(event.args.task)
-        self.rows.unknown[str(event.cat)[:40]] += 1
+        self.rows.unknown[printable(str(event.cat)[:40])] += 1
         return "unknown"
 
     def _mark(self, event: Event) -> None:

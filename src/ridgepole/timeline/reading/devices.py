@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ridgepole.printable import printable
 from ridgepole.timeline.model import DeviceInfo
 from ridgepole.timeline.reading.rows import Row, Rows, Stream
 
@@ -54,7 +55,7 @@ def describe(rows: Rows, ids: dict[Stream, str], properties: bytes | None) -> tu
         found.append(
             DeviceInfo(
                 id=id_,
-                name=said["name"] if isinstance(said.get("name"), str) else "",
+                name=printable(said["name"]) if isinstance(said.get("name"), str) else "",
                 memory=_whole(said, "totalGlobalMem"),
                 sms=_whole(said, "numSms", "multiProcessorCount"),
                 warp=_whole(said, "warpSize"),

@@ -158,7 +158,8 @@ def _from_stop(stop: SystemExit) -> int:
 
 def _show(error: BaseException) -> None:
     """Prints the traceback as Python would, through the program's own excepthook if it set one."""
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     error.__traceback__ = _stripped(error.__traceback__)
     sys.excepthook(type(error), error, error.__traceback__)
 
