@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from ridgepole import collecting
-from ridgepole.errors import BadInput, RidgepoleError
+from ridgepole.errors import BadInput, RidgepoleError, bug
 from ridgepole.machine import catalog
 from ridgepole.machine.model import Machine
 from ridgepole.results import Explained, Price
@@ -115,6 +116,10 @@ def explain_script(
             deliver(_explain_live(recording, machine))
         except RidgepoleError as error:
             complain(str(error))
+        except Exception as error:  # the script's exit code stands, whatever becomes of the report
+            if os.environ.get("RIDGEPOLE_TRACEBACK"):
+                raise
+            complain(bug(error))
 
     return record_script(target, list(args), plan=_plan(steps, warmup), deliver=explain).exit_code
 
@@ -125,8 +130,12 @@ def explain_function(
     """Call `module:function` or `file.py:function` repeatedly, recorded, and explain it."""
     from ridgepole.timeline.record import record_function
     from ridgepole.timeline.recording.program import load_function
+    from ridgepole.work.capture import guarded, users_errors
 
-    recording = record_function(load_function(spec), plan=_plan(steps, warmup), target=spec)
+    plan = _plan(steps, warmup)
+    with users_errors():
+        fn = load_function(spec)
+    recording = record_function(guarded(fn), plan=plan, target=spec)
     return _explain_live(recording, machine)
 
 

@@ -16,6 +16,11 @@ class RidgepoleError(Exception):
     exit_code = 1
 
 
+def bug(error: BaseException) -> str:
+    """The one line for an error that no input should have caused."""
+    return f"a bug in ridgepole: {type(error).__name__}: {error} (RIDGEPOLE_TRACEBACK=1 shows where)"
+
+
 class BadInput(RidgepoleError):
     """The user's input cannot be used as it is."""
 

@@ -8,6 +8,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -63,11 +64,11 @@ def command() -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code: 0 fine, 1 gate or bug, 2 bad input, 3 missing, 130 interrupted."""
     from ridgepole.cli import output
-    from ridgepole.errors import RidgepoleError
+    from ridgepole.errors import RidgepoleError, bug
 
     try:
         code = command.main(args=argv, prog_name="ridgepole", standalone_mode=False)
-        if sys.stdout is not None:
+        with suppress(ValueError, AttributeError):  # a script may have closed it, or put something else there
             sys.stdout.flush()
     except click.exceptions.Abort:
         raise SystemExit(130) from None
@@ -90,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise SystemExit(2) from None
         if os.environ.get("RIDGEPOLE_TRACEBACK"):
             raise
-        output.complain(f"a bug in ridgepole: {type(error).__name__}: {error} (RIDGEPOLE_TRACEBACK=1 shows where)")
+        output.complain(bug(error))
         raise SystemExit(1) from None
     raise SystemExit(code if isinstance(code, int) else 0)
 

@@ -70,7 +70,7 @@ def say(text: str, *, err: bool = False, color: bool | None = None) -> None:
 
 def give_up(stream: TextIO | None) -> None:
     """Let what `stream` still holds go nowhere, since Python would try to write it once more at exit."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, AttributeError):
         if stream is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -79,7 +79,7 @@ def note(line: str) -> None:
     """Say `line` on stderr, where there is one."""
     try:
         click.echo(printable(line), err=True)
-    except OSError:
+    except (OSError, ValueError):
         give_up(sys.stderr)
 
 

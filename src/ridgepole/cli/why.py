@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import webbrowser
 from pathlib import Path
@@ -71,6 +72,7 @@ def command(
     from ridgepole import api
 
     output.check_outputs(outputs)
+    outputs = tuple(os.path.abspath(path) for path in outputs)  # a program may change its folder
     kind = api.target_kind(target)
     if kind == "script":
         if as_json and not outputs:

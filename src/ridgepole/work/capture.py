@@ -6,6 +6,7 @@ program = capture(step, (batch,), name="step")
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 Prepared = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
 LONGEST = 200
 """Characters of an error of the user's that are shown."""
-PASSED_ON = frozenset({"__torch_function__", "__torch_dispatch__"})
-"""Our functions that pass the program's own calls on to torch."""
+PASSED_ON = frozenset({"__torch_function__", "__torch_dispatch__", "_call_the_users_function"})
+"""Our functions that call the program, or pass its own calls on to torch."""
 
 
 def capture(
@@ -43,12 +44,12 @@ def capture(
         from torch.utils._pytree import tree_map_only
 
         if prepare is not None:
-            with _told():
+            with users_errors():
                 fn, args, kwargs = prepare()
         assert fn is not None
         fake_args, fake_kwargs = tree_map_only(torch.Tensor, stage.fake, (tuple(args), dict(kwargs or {})))
         with stage.recording(fn, args, kwargs):
-            with _told():
+            with users_errors():
                 result = _call_the_users_function(fn, fake_args, fake_kwargs)
             stage.end()
             program = stage.program(name, notes)
@@ -71,9 +72,20 @@ def _call_the_users_function(fn: Callable[..., Any], args: Any, kwargs: Any) -> 
     return fn(*args, **kwargs)
 
 
+def guarded(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn`, the user's, whose errors become BadInput."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with users_errors():
+            return _call_the_users_function(fn, args, kwargs)
+
+    return call
+
+
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """An error of the user's program as one line: what, and where."""
+def users_errors() -> Iterator[None]:
+    """An error of the user's program as one line: what, and where. Raises BadInput."""
     try:
         yield
     except (RidgepoleError, KeyboardInterrupt):

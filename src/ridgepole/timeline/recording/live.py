@@ -33,6 +33,9 @@ from ridgepole.timeline.recording.recorder import Recorder
 
 Deliver = Callable[[Recording], None]
 
+DEEP = 1000
+"""Python's own recursion limit."""
+
 
 def record_script(
     script: str,
@@ -69,6 +72,7 @@ class _ScriptRun:
         self._sigterm = False
         self._watching = False
         self._real_exit = os._exit
+        self._stderr = sys.stderr
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -97,11 +101,25 @@ class _ScriptRun:
             self._end_child(code)
         if self._recording is None:
             self._closing = True
-            recording = self._developed()
-            self._recording = replace(recording, exit_code=code)
-            if self._deliver is not None:
-                self._deliver(self._recording)
+            with self._at_ease():
+                recording = self._developed()
+                self._recording = replace(recording, exit_code=code)
+                if self._deliver is not None:
+                    self._deliver(self._recording)
         return self._recording
+
+    @contextmanager
+    def _at_ease(self) -> Iterator[None]:
+        """What the program set for itself does not hold for us: its stderr, its recursion limit."""
+        theirs, limit = sys.stderr, sys.getrecursionlimit()
+        sys.stderr = _fresh(2) if self._stderr is not None and self._stderr.closed else self._stderr
+        sys.setrecursionlimit(max(limit, DEEP))
+        try:
+            yield
+        finally:
+            sys.stderr = theirs
+            with suppress(RecursionError):
+                sys.setrecursionlimit(limit)
 
     def _end_child(self, code: int) -> NoReturn:
         if not self._recorder.orphaned:
@@ -133,6 +151,7 @@ class _ScriptRun:
         if self._closing:
             return
         sys.stdout, sys.stderr = _fresh(1), _fresh(2)
+        self._stderr = sys.stderr
         try:
             self.over(code)
         except BaseException as error:  # the program's exit code stands, whatever happens to the report

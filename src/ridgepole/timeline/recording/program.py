@@ -13,7 +13,7 @@ import runpy
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, TracebackType
@@ -158,7 +158,7 @@ def _from_stop(stop: SystemExit) -> int:
 
 def _show(error: BaseException) -> None:
     """Prints the traceback as Python would, through the program's own excepthook if it set one."""
-    if sys.stdout is not None:
+    with suppress(ValueError, AttributeError):  # closed, or not there
         sys.stdout.flush()
     error.__traceback__ = _stripped(error.__traceback__)
     sys.excepthook(type(error), error, error.__traceback__)

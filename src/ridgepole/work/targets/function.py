@@ -70,7 +70,8 @@ def _file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise BadInput(f"{path}, line {error.lineno}: {error.msg}") from error
+        where = path if error.lineno is None else f"{path}, line {error.lineno}"
+        raise BadInput(f"{where}: {error.msg}") from error
     finally:
         if before is not None:
             sys.modules[path.stem] = before
