@@ -22,6 +22,8 @@ from ridgepole.timeline.reading.rows import CallKey, Module, Row, Rows, Stream
 
 _FARTHEST = 1 << 62
 """Nanoseconds from 0 (146 years) past which a start is no time."""
+_LONGEST_NAME = 20_000
+"""Characters of a name that are kept: templates of real kernels have up to some 5,000."""
 _FLOWS_WORTH_KEEPING = 4096
 """Device events after which, if every one had a correlation id, flows are needed no more."""
 _MODULE = "nn.Module: "
@@ -73,7 +75,7 @@ class Collector:
         if length < 0:
             self.rows.negative += 1
             length = 0
-        name = printable(event.name if isinstance(event.name, str) else str(event.name))
+        name = printable((event.name if isinstance(event.name, str) else str(event.name))[:_LONGEST_NAME])
         args = event.args or NO_ARGS
         end = start + length
         if what == "op" and is_annotation(name):

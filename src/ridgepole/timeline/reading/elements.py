@@ -30,9 +30,10 @@ _BETWEEN_EVENTS = re.compile(
 )
 """Between what can only be two events: an object among their arguments may have a name, but no ph or ts."""
 _END_OF_LIST = re.compile(rb'\}(?=\s*\]\s*(?:,\s*"|\}|$))')
-_SCALAR = re.compile(rb'"(?:[^"\\]|\\.)*"|[^\s,\[\]{}"]+', re.DOTALL)
+_SCALAR = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[^\s,\[\]{}"]+', re.DOTALL)
 _OBJECT_FOLLOWS = re.compile(rb"\s*\{")
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|["{}\[\]]', re.DOTALL)
+# One repetition an escape, not one a character: the engine keeps a frame for each.
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
 _ELEMENT_ENDS = re.compile(rb"\s*[,\]]")
 _LIST_OF_EVENTS = re.compile(rb'\[\s*\{\s*"(?:ph|cat|pid|tid|ts|dur|name|args)"\s*:')
 _CLOSES = {b"{": b"}", b"[": b"]"}
@@ -175,7 +176,7 @@ def _single(text: Text, losses: Losses) -> Event | None:
             return _taken(text, whole, losses)
         if follows is not None:
             return _taken(text, follows.end(), losses)
-        if len(text.buffer) < LONGEST and text.fill(2 * len(text.buffer)):
+        if len(text.buffer) < LONGEST and text.double():
             continue
         last = _END_OF_LIST.search(text.buffer)
         if last is not None:
@@ -212,7 +213,7 @@ def _no_object(text: Text, losses: Losses) -> None:
         if follows is not None:
             text.drop(follows.end())
             return
-        if len(text.buffer) >= LONGEST or not text.fill(len(text.buffer) + _USUAL_EVENT):
+        if len(text.buffer) >= LONGEST or not text.double(_USUAL_EVENT):
             break
     last = _END_OF_LIST.search(text.buffer)
     text.drop(last.end() if last is not None else len(text.buffer))

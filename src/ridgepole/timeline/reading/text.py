@@ -12,7 +12,7 @@ LONGEST = 16 << 20
 """Bytes of text that one event, or one metadata value that is kept, may have."""
 
 _BLANK = re.compile(rb"[\s,]*")
-_KEY = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:', re.DOTALL)
+_KEY = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"\s*:', re.DOTALL)
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _SYNTAX = re.compile(rb'["{}\[\]]')
 _STRING_END = re.compile(rb'["\\]')
@@ -51,6 +51,12 @@ class Text:
     def more(self) -> bool:
         """Reads on by some bytes. False at the end of the file."""
         return self.fill(len(self.buffer) + 1)
+
+    def double(self, least: int = 1) -> bool:
+        """Reads on until twice as much, and `least` bytes, are at hand, or all is. False at the end of the file."""
+        before = len(self.buffer)
+        self.fill(max(2 * before, least))
+        return len(self.buffer) > before
 
     def drop(self, size: int) -> None:
         """Done with the first `size` bytes."""

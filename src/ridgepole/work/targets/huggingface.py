@@ -98,8 +98,9 @@ def _settings(transformers: Any, document: dict[str, Any], config: Path) -> Any:
 
 def _model_class(transformers: Any, settings: Any) -> Any:
     """The class that the config names, else the language model of its type, else its plain model."""
-    for name in getattr(settings, "architectures", None) or ():
-        found = getattr(transformers, name, None)
+    named = getattr(settings, "architectures", None)
+    for name in named if isinstance(named, list) else ():
+        found = getattr(transformers, name, None) if isinstance(name, str) else None
         if isinstance(found, type) and hasattr(found, "_from_config"):
             return found
     autos = importlib.import_module("transformers.models.auto.modeling_auto")
