@@ -156,6 +156,13 @@ def test_a_device_with_an_escape_for_a_number_is_written_out(tmp_path: Path) -> 
         assert not {"\x1b", "\x07"} & set(shown)
 
 
+def test_a_trace_beside_that_is_another_programs_is_said_to_be(tmp_path: Path) -> None:
+    path = put(tmp_path, text(*EVENTS, deviceProperties=[HOPPER]))
+    other = put(tmp_path, text(op("aten::mm", 0, 9), launch(1, 3), kernel(1, 9, 9, name="other")), "other.json")
+    assert any("same program" in note for note in rp.read(path, beside=str(other)).run.notes)
+    assert not any("same program" in note for note in rp.read(path, beside=str(path)).run.notes)
+
+
 def test_a_saved_run_that_was_tampered_with_is_refused(tmp_path: Path) -> None:
     run = rp.read(put(tmp_path, text(*EVENTS, deviceProperties=[HOPPER]))).run
     number = session.save(run)

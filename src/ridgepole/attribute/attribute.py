@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ridgepole import units
+from ridgepole.attribute.beside import in_common
 from ridgepole.attribute.causes import CAUSES
 from ridgepole.attribute.idle import Host
 from ridgepole.attribute.ledger import BUCKETS, DeviceLedger, Entry, KernelWork, Ledger
@@ -15,6 +16,9 @@ from ridgepole.attribute.sweep import Piece, Place, Swept, place, sweep, union
 from ridgepole.machine.model import Machine
 from ridgepole.timeline.model import DEVICE_KINDS, DeviceInfo, Timeline
 
+SAME_PROGRAM = 0.5
+"""Share of kernel time that two recordings of one program have in common by name at least: two of one program measure
+97 to 100 %, of different ones 0 to 39 %."""
 NOTED_EDGE = 0.05
 """Share of the window from which time before the first launch or after the last work is explained in a note."""
 
@@ -26,7 +30,11 @@ def attribute(timeline: Timeline, machine: Machine | None, *, beside: Timeline |
     """
     from ridgepole.attribute.work import kernel_work
 
-    return account(timeline, machine, kernel_work(timeline, machine, beside=beside))
+    ledger = account(timeline, machine, kernel_work(timeline, machine, beside=beside))
+    if beside is not None and (common := in_common(timeline, beside)) < SAME_PROGRAM:
+        said = f"{beside.target} has the kernels of {units.percent(common)} of this GPU time: is it the same program?"
+        ledger = replace(ledger, notes=(*ledger.notes, said))
+    return ledger
 
 
 def account(timeline: Timeline, machine: Machine | None, work: Mapping[int, KernelWork]) -> Ledger:

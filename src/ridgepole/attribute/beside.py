@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ridgepole.attribute.shares import Piece, Share
+from ridgepole.timeline.model import Timeline
 from ridgepole.units import count
 
 REACHES = (16, 8, 4, 2, 1)
@@ -57,6 +58,15 @@ class _Candidate:
     def typical(self) -> float | None:
         ordered = sorted(self.times)
         return ordered[len(ordered) // 2] if ordered else None
+
+
+def in_common(timeline: Timeline, beside: Timeline) -> float:
+    """Share of the kernels' time in `timeline` that is in kernels whose names `beside` has too."""
+    names = {span.name for span in beside.spans if span.kind == "kernel"}
+    names |= {span.info.kernel for span in beside.spans if span.kind == "launch" and span.info is not None}
+    kernels = [span for span in timeline.spans if span.kind == "kernel"]
+    total = sum(span.end - span.start for span in kernels)
+    return sum(span.end - span.start for span in kernels if span.name in names) / total if total else 1.0
 
 
 def match(unknown: Sequence[Piece], everything: Sequence[Piece], references: Iterable[Reference]) -> dict[int, Matched]:
