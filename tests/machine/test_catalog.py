@@ -115,10 +115,29 @@ def test_a_users_own_machine_is_found_by_name_and_by_file(own_home: Path) -> Non
         (('source = "', 'source = "somewhere: '), "begins with none of"),
         (("bandwidth = ", "bandwidth = true # "), "not a number"),
         (("bandwidth = ", "bandwidth = nan # "), "bandwidth"),
-        (("sms = 132", "sms = -1"), "SMs"),
+        (("sms = 132", "sms = 13200"), "SMs is outside"),
+        (("sms = 132", "sms = -1"), "not a positive number"),
+        (("sms = 132", "sms = 1e999"), "not a positive number"),
+        (("bandwidth = 3.35e12", "bandwidth = 3.35e9"), "bandwidth 3.35e.09 B/s is outside"),
+        (("bandwidth = 3.35e12", "bandwidth = 3.35e15"), "bandwidth 3.35e.15 B/s is outside"),
+        (("bandwidth = 3.35e12", "bandwidth = { value = 3350, unit = 'GB/s' }"), "must be in 'B/s'"),
+        (("bandwidth = 3.35e12", "bandwidth = '3.35 TFLOP/s'"), "not a quantity in B/s"),
+        (("bandwidth = 3.35e12", "bandwith = 3.35e12"), "'bandwith', which is no key"),
+        (('"tensor bfloat16" = 9.89e14', '"tensor bfloat16" = 1.979e15'), "quoted with sparsity"),
+        (('"tensor float8" = 1.979e15', '"tensor float8" = 3.958e15'), "quoted with sparsity"),
+        (('"vector float32" = 6.7e13', '"vector float32" = 6.7e10'), "ridge 0.02 FLOP/B is outside"),
+        (("clock = 1.98e9", "clock = 1980"), "clock 1980 Hz is outside"),
+        (("l2 = 5e7", "l2 = -5e7"), "l2 capacity is -5e.07, not a positive number"),
+        (("launch = { value = 2.5e-6", "launch = { value = 2.5"), "launch 2.5 s is outside"),
+        (('confidence = "high"', 'confidence = "certain"'), "none of high, medium, low"),
+        (('name = "H100 SXM"', "name = 100"), "name is no text"),
+        (('name = "H100 SXM"', 'name = "NVIDIA"'), "no word that tells it"),
+        (('aliases = ["h100"', "aliases = [7"), "no list of texts"),
         (('"tensor bfloat16"', '"matrix bfloat16"'), "neither tensor nor vector"),
         (('"tensor bfloat16"', '"tensor bf17"'), "not a dtype"),
-        (("[machine.peaks]", "[machine.nothing]"), "misses"),
+        (("[machine.peaks]", "[machine.nothing]"), "'nothing', which is no key"),
+        (("bandwidth = 3.35e12", ""), "misses 'bandwidth'"),
+        (("warp = 32", ""), "misses 'warp'"),
         (("[[machine]]", "[machine"), "not TOML"),
     ],
 )
@@ -130,3 +149,57 @@ def test_a_broken_row_says_what_is_wrong_with_it(tmp_path: Path, change: tuple[s
     with pytest.raises(BadInput, match=said) as caught:
         catalog.find(str(path))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no [[machine]] row"),
+        ("machine = 3", "no [[machine]] row"),
+        ("machine = []", "no [[machine]] row"),
+        ("machine = [3]", "a row that is no table"),
+        ("machine = [{}]", "a row without a name"),
+        ("family = 3\nmachine = [{name = 'X1'}]", "no table"),
+        ("family = {limits = 3}\nmachine = [{name = 'X1'}]", "no table"),
+        ("machine = [{name = 'X1'}]", "misses 'source'"),
+    ],
+)
+def test_a_file_of_another_shape_says_what_it_lacks(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(BadInput) as caught:
+        catalog.find(str(path))
+    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_users_file_that_does_not_load_is_named_and_ours_need_none(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = own_home / "machines"
+    folder.mkdir()
+    (folder / "broken.toml").write_text("machine = [")
+    with pytest.raises(BadInput, match=r"broken\.toml is not TOML"):
+        catalog.load()
+    monkeypatch.setenv("RIDGEPOLE_HOME", str(tmp_path))
+    assert "H100 SXM" in catalog.load()
+
+
+def test_a_machine_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    head, row = (
+        (Path(catalog.__file__).parent / "catalog" / "nvidia-hopper.toml").read_text().split("[[machine]]", 2)[:2]
+    )
+    path = tmp_path / "mine.toml"
+    path.write_text(f"{head}[[machine]]{row}[[machine]]{row}")
+    with pytest.raises(BadInput, match="is there twice"):
+        catalog.read(path)
+
+
+def test_figures_may_be_written_with_their_units(tmp_path: Path) -> None:
+    head, row = (
+        (Path(catalog.__file__).parent / "catalog" / "nvidia-hopper.toml").read_text().split("[[machine]]", 2)[:2]
+    )
+    path = tmp_path / "mine.toml"
+    said = row.replace("bandwidth = 3.35e12", 'bandwidth = "3.35 TB/s"').replace("clock = 1.98e9", 'clock = "1.98 GHz"')
+    path.write_text(f"{head}[[machine]]{said}")
+    assert catalog.find(str(path)) == catalog.find("h100")

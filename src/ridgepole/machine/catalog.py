@@ -1,9 +1,10 @@
 """The catalog: machines read from TOML, one file a family of GPUs, checked as they load.
 
-A file has `[family]` tables that its `[[machine]]` rows share. A figure is a number, whose source is its table's
-`source`, or `{ value = …, source = "…" }`. A source is "kind: detail", kind one of datasheet, measured, derived,
-assumed. Users add machines as files of the same form in `$RIDGEPOLE_HOME/machines` (default
-`~/.config/ridgepole/machines`), or name a file wherever a machine's name is asked for.
+A file has `[family]` tables that its `[[machine]]` rows share. A figure is a number in SI units, or a text such as
+"3.35 TB/s", whose source is its table's `source`, or `{ value = …, source = "…" }`. A source is "kind: detail", kind
+one of datasheet, measured, derived, assumed. Users add machines as files of the same form in
+`$RIDGEPOLE_HOME/machines` (default `~/.config/ridgepole/machines`), or name a file wherever a machine's name is
+asked for.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
-from ridgepole import dtypes
+from ridgepole import dtypes, units
 from ridgepole.errors import BadInput
-from ridgepole.machine import match
+from ridgepole.machine import match, shape
 from ridgepole.machine.model import Figure, Limits, Machine, MemoryLevel, Overheads, Source, SourceKind, Unit
 from ridgepole.machine.validate import validate
 
@@ -35,7 +36,11 @@ L2_BYTES_PER_CLOCK_AND_SM = 64
 
 
 def load() -> Mapping[str, Machine]:
-    """Every machine by name, ours and the user's own; a user's machine may replace ours. Raises BadInput."""
+    """Every machine by name, ours and the user's own; a user's machine may replace ours.
+
+    Raises BadInput for a user's file that does not load, naming it: left out in silence, its machine would be taken
+    for another.
+    """
     return _load(str(user_folder()))
 
 
@@ -82,16 +87,22 @@ def read(path: Path) -> tuple[Machine, ...]:
     if not isinstance(rows, list) or not rows:
         raise BadInput(f"machine file {path} has no [[machine]] row")
     family = document.get("family", {})
-    machines = []
+    machines: list[Machine] = []
     for row in rows:
+        said = ""
         try:
+            shape.check(row, family)
             machine = _machine(row, family)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            said = f"misses {error}" if isinstance(error, KeyError) else str(error)
-            raise BadInput(f"machine file {path}: {row.get('name', 'a row without a name')}: {said}") from None
-        wrong = validate(machine)
-        if wrong:
-            raise BadInput(f"machine file {path}: {machine.name} does not load: {wrong[0]}")
+            said = next(iter(validate(machine)), "")
+        except KeyError as error:
+            said = f"misses {error}"
+        except (TypeError, ValueError, AttributeError, OverflowError, BadInput) as error:
+            said = str(error)
+        if not said and any(machine.name == other.name for other in machines):
+            said = "is there twice"
+        if said:
+            name = row.get("name", "a row without a name") if isinstance(row, Mapping) else "a row that is no table"
+            raise BadInput(f"machine file {path}: {name}: {' '.join(said.split())}")
         machines.append(machine)
     return tuple(machines)
 
@@ -115,6 +126,7 @@ def _machine(row: Table, family: Table) -> Machine:
         aliases=tuple(row.get("aliases", ())),
         confidence=row.get("confidence", "medium"),
         notes=tuple(row.get("notes", ())),
+        memory_kind=str(row.get("memory_kind", "")),
         tuning=MappingProxyType(
             {
                 key: _figure(value, str(value.get("unit", "1")), source)
@@ -135,8 +147,14 @@ def _peak_key(text: str) -> tuple[Unit, str]:
 
 def _figure(value: Any, unit: str, source: str) -> Figure:
     if isinstance(value, Mapping):
+        if unread := sorted(set(value) - {"value", "source", "unit"}):
+            raise ValueError(f"{unread[0]!r} is none of value, unit, source")
         source = str(value.get("source", source))
+        if value.get("unit", unit) != unit:
+            raise ValueError(f"a figure in {value['unit']!r} must be in {unit!r}, without a prefix")
         value = value["value"]
+    if isinstance(value, str):
+        value = units.parse_quantity(value, unit)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{value!r} is not a number")
     return Figure(float(value), unit, _source(source))

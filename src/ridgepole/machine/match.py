@@ -1,7 +1,9 @@
 """From the many names of a device to its machine: loose, but never another device's figures.
 
-A name fits where all its words are a machine's or an alias's words, vendor words and decoration aside. Numbers are
-words of their own, so H20 never fits H200, and a Laptop part never fits the desktop one.
+A name fits where all its words are a machine's or an alias's words, and it leaves out none that tell one part from
+another: only the form factor, the size and kind of memory, and the count of cores may be left out. Vendor words and
+decoration aside. Whole words are compared, so H20 never fits H200, RTX 2080 never RTX 2080 Ti, and a Laptop part
+never the desktop one.
 """
 
 from __future__ import annotations
@@ -19,17 +21,12 @@ _DECORATION = frozenset(
     {"nvidia", "amd", "intel", "apple", "instinct", "tesla", "geforce", "graphics", "gpu", "vf", "corporation"}
 )
 """Words that name the maker or the line, never the part."""
-_SPELLING = {
-    "sxm2": "sxm",
-    "sxm3": "sxm",
-    "sxm4": "sxm",
-    "sxm5": "sxm",
-    "hbm2": "",
-    "hbm2e": "",
-    "hbm3": "",
-    "hbm3e": "",
-    "oam": "",
-}
+_SPELLING = {"sxm2": "sxm", "sxm4": "sxm", "sxm5": "sxm", "oam": "", "edition": ""}
+"""No sxm3: that V100's memory is faster than the SXM2's."""
+_VARIANT = re.compile(r"sxm|pcie|nvl|\d+gb|\d+core|one|gcd|rtx")
+"""Words of a machine's name that a name for it may lack, where only one such machine is left."""
+_SLICE = frozenset({"mig", "grid"})
+"""Words of a share of a GPU, whose SMs, bandwidth and memory are not the GPU's."""
 MEMORY_SLACK = 0.12
 """Share by which reported memory may differ from the datasheet's: GB against GiB, and what the driver keeps."""
 
@@ -59,8 +56,23 @@ class Match:
 
 def words(name: str) -> frozenset[str]:
     """The telling words of a name: "NVIDIA A100-SXM4-80GB" → {a100, sxm, 80gb}."""
-    parts = re.split(r"[^a-z0-9]+", name.lower())
+    lower = re.sub(r"(?<=\d)[- ]core\b", "core", re.sub(r"\brtx(?=\d)", "rtx ", name.lower()))
+    parts = re.split(r"[^a-z0-9]+", lower)
     return frozenset(w for part in parts if (w := _SPELLING.get(part, part)) and w not in _DECORATION)
+
+
+def _names(machine: Machine) -> tuple[frozenset[str], ...]:
+    return tuple(words(name) for name in (machine.name, *machine.aliases))
+
+
+def _exact(wanted: frozenset[str], machines: Mapping[str, Machine]) -> list[Machine]:
+    return [m for m in machines.values() if wanted in _names(m)]
+
+
+def _loose(wanted: frozenset[str], machine: Machine) -> bool:
+    """Whether all words of a name are the machine's, and all that tell its part from others are in the name."""
+    known = frozenset({machine.memory_kind.lower()}).union(*_names(machine))
+    return wanted <= known and {w for w in words(machine.name) if not _VARIANT.fullmatch(w)} <= wanted
 
 
 def by_name(name: str, machines: Mapping[str, Machine]) -> Machine:
@@ -84,15 +96,8 @@ def candidates(name: str, machines: Mapping[str, Machine]) -> list[Machine]:
     wanted = words(name)
     if not wanted:
         return []
-    exact = [m for m in machines.values() if any(words(a) == wanted for a in (m.name, *m.aliases))]
-    if len(exact) == 1:
-        return exact
-    # "A100-SXM4-80GB-Something" is not an A100 80 GB: every word of the name must be a word of the machine's names.
-    return [
-        m
-        for m in machines.values()
-        if wanted <= frozenset().union(*(words(a) for a in (m.name, *m.aliases))) and wanted & words(m.name)
-    ]
+    exact = _exact(wanted, machines)
+    return exact if len(exact) == 1 else [m for m in machines.values() if _loose(wanted, m)]
 
 
 def match(device: Device, machines: Mapping[str, Machine] | None = None) -> Match:
@@ -116,23 +121,23 @@ def match(device: Device, machines: Mapping[str, Machine] | None = None) -> Matc
 
 def _named(device: Device, machines: Mapping[str, Machine]) -> Match:
     wanted = words(device.name)
-    same = [m for m in machines.values() if any(words(a) == wanted for a in (m.name, *m.aliases))]
-    loose = [m for m in machines.values() if m not in same and _part(wanted, m)]
+    if wanted & _SLICE:
+        return Match(None, f"{device.name} is a share of a GPU, not the whole: name a machine file for it with --on")
+    same = _exact(wanted, machines)
+    loose = [m for m in machines.values() if m not in same and _loose(wanted, m)]
     fitting = [m for m in same if _agrees(m, device)] or [m for m in loose if _agrees(m, device)]
     if len(fitting) > 1:
         fitting = _nearest(fitting, device)
     if len(fitting) == 1:
-        return Match(fitting[0])
-    if same or loose:
-        said = ", ".join(m.name for m in (same or loose)[:4])
+        cores = {w for w in words(fitting[0].name) if w.endswith("core")} - wanted
+        guessed = f"{device.name} comes with several core counts; taken as {fitting[0].name}"
+        return Match(fitting[0], guessed if cores and device.sms is None else "")
+    said = ", ".join(m.name for m in (fitting or same or loose)[:4])
+    if fitting:
+        return Match(None, f"{device.name} could be {said}: name its machine with --on")
+    if said:
         return Match(None, f"{device.name}: its properties differ from {said}: name its machine with --on")
     return Match(None, f"{device.name} is in no table: name a machine with --on, or add a machine file")
-
-
-def _part(wanted: frozenset[str], machine: Machine) -> bool:
-    """Whether the name names the machine's part and says nothing that the machine's names do not."""
-    known = frozenset().union(*(words(a) for a in (machine.name, *machine.aliases)))
-    return wanted <= known and bool(wanted & words(machine.name))
 
 
 def _nearest(machines: list[Machine], device: Device) -> list[Machine]:
@@ -158,6 +163,10 @@ def _agrees(machine: Machine, device: Device) -> bool:
     held = _capacity(machine)
     if device.memory is not None and held and abs(device.memory - held) > MEMORY_SLACK * held:
         return False
-    return not (
-        device.compute and machine.vendor == "NVIDIA" and device.warp == 32 and device.compute != machine.compute
-    )
+    return not device.compute or _compute(machine) in ("", device.compute)
+
+
+def _compute(machine: Machine) -> str:
+    """A machine's major and minor number, as torch and its traces give them: gfx942 is 9.4, gfx90a is 9.0."""
+    found = re.fullmatch(r"gfx(\d+)([0-9a-f])[0-9a-f]", machine.compute)
+    return f"{found[1]}.{found[2]}" if found else machine.compute

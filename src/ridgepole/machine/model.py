@@ -108,6 +108,8 @@ class Machine:
     aliases: tuple[str, ...] = ()
     confidence: Literal["high", "medium", "low"] = "high"
     notes: tuple[str, ...] = ()
+    memory_kind: str = ""
+    """What the device memory is made of ("HBM3"), or ""."""
     tuning: Mapping[str, Figure] = field(default_factory=dict)
     """Constants of the kernel models for this architecture (`achieved.dram`, …), each with its source."""
 

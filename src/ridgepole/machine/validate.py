@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from ridgepole.machine.model import Machine
+from collections.abc import Iterator
+from math import isfinite
+
+from ridgepole.machine.model import Figure, Machine
 
 BANDWIDTH = (1e10, 2e13)
 """Bytes a second of device memory: below the slowest laptop, above any HBM announced."""
 RIDGE = (1.0, 2000.0)
 """FLOP per byte. fp4 on the newest parts is the largest there is, about 1,300."""
+RIDGE_FP64 = (0.1, 2000.0)
+"""As RIDGE: parts made for graphics do fp64 at a 32nd or a 64th of fp32."""
 SMS = (1, 1024)
 CLOCK = (1e8, 6e9)
 OVERHEAD = (1e-8, 1e-2)
@@ -23,7 +28,9 @@ SLACK = 1.15
 
 def validate(machine: Machine) -> list[str]:
     """What is impossible about a machine, one line each; empty where nothing is."""
-    wrong = []
+    wrong = [f"{what} is {figure.value:g}, not a positive number" for what, figure in _unusable(machine)]
+    if wrong:
+        return wrong
     level = machine.level("dram")
     if level is None or level.bandwidth is None:
         return ["it has no device-memory bandwidth"]
@@ -32,8 +39,9 @@ def validate(machine: Machine) -> list[str]:
         wrong.append(f"bandwidth {rate:.4g} B/s is outside {BANDWIDTH[0]:g} to {BANDWIDTH[1]:g}")
     for (unit, dtype), peak in machine.peaks.items():
         ridge = peak.value / rate
-        if not RIDGE[0] <= ridge <= RIDGE[1]:
-            wrong.append(f"{unit} {dtype} ridge {ridge:.4g} FLOP/B is outside {RIDGE[0]:g} to {RIDGE[1]:g}")
+        least, most = RIDGE_FP64 if dtype == "float64" else RIDGE
+        if not least <= ridge <= most:
+            wrong.append(f"{unit} {dtype} ridge {ridge:.4g} FLOP/B is outside {least:g} to {most:g}")
     if not machine.peaks:
         wrong.append("it has no peak rate")
     if not SMS[0] <= machine.limits.sms.value <= SMS[1]:
@@ -50,6 +58,20 @@ def validate(machine: Machine) -> list[str]:
     if over.queue_depth.value < 1:
         wrong.append("queue depth is below 1")
     return wrong
+
+
+def _unusable(machine: Machine) -> Iterator[tuple[str, Figure]]:
+    """Figures that no device can have, whatever they are of."""
+    named: list[tuple[str, Figure | None]] = [(f"peak {u} {d}", figure) for (u, d), figure in machine.peaks.items()]
+    for level in machine.memory:
+        of = {"capacity": level.capacity, "bandwidth": level.bandwidth, "latency": level.latency}
+        named += [(f"{level.name} {what}", figure) for what, figure in of.items()]
+    for group in (machine.limits, machine.overheads):
+        named += [(name, getattr(group, name)) for name in group.__dataclass_fields__]
+    named += [*machine.links.items(), *machine.tuning.items(), ("power", machine.power)]
+    for what, figure in named:
+        if figure is not None and not (isfinite(figure.value) and figure.value > 0):
+            yield what, figure
 
 
 def _sparse(machine: Machine) -> list[str]:
