@@ -73,6 +73,11 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def number(value: float) -> str:
+    """A figure of a column whose heading has the unit: 989, 67.0, 2,250."""
+    return _digits(value) if isfinite(value) else f"{value}"
+
+
 def _whole(value: float, unit: str) -> str:
     """A count of `unit`: below 1,000 as it stands."""
     if abs(value) < 1000 and value == int(value):

@@ -24,7 +24,7 @@ def test_ceilings_measured_beside_other_work_are_not_kept(
     own_home: Path, monkeypatch: pytest.MonkeyPatch, others: tuple[str, ...]
 ) -> None:
     pytest.importorskip("torch")
-    figures = {"bandwidth": 1e10, "float32": 1e11, "small": 1e-6}
+    figures = {"bandwidth": 1e10, "llc": 1e11, "float32": 1e11, "small": 1e-6}
     kept: list[object] = []
     monkeypatch.setattr(detect, "crowded", lambda: others)
     monkeypatch.setattr(detect, "_measure", lambda torch: figures)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -94,7 +95,9 @@ def _cuda(torch: Any) -> Iterator[Check]:
     runtime = "ROCm" if getattr(torch.version, "hip", None) else "CUDA"
     built = torch.version.hip or torch.version.cuda
     if built is None:
-        yield Check(runtime, None, "this torch is built without it", "")
+        card = shutil.which("nvidia-smi") is not None
+        fix = "pip install a torch built for CUDA (pytorch.org has the line)" if card else ""
+        yield Check(runtime, False if card else None, "this torch is built without it", fix)
         return
     if not torch.cuda.is_available():
         yield Check(
@@ -151,7 +154,13 @@ def _transformers() -> Check:
 
 
 def _home() -> Check:
-    from ridgepole.machine.catalog import user_folder
+    from ridgepole.machine import catalog
 
-    folder = user_folder()
-    return _tried("machine files", lambda: f"{len(list(folder.glob('*.toml')))} of your own in {folder}", "")
+    folder = catalog.user_folder()
+
+    def load() -> str:
+        machines = catalog.load()
+        own = len(list(folder.glob("*.toml")))
+        return f"{len(machines)} machines; {own} files of your own in {folder}"
+
+    return _tried("machine files", load, "mend the file, or move it away: nothing else loads while it is there")

@@ -14,12 +14,17 @@ from ridgepole.machine.model import Figure, Machine
 
 REGISTER_UNIT = 256
 """Registers are given to a warp in units of 256 (cuda_occupancy.h, compute capability 3.0 and later)."""
-SHARED_UNIT = 128
-"""Bytes of shared memory a block is given in (compute capability 8.0 and later; 256 before)."""
+REGISTER_UNIT_AMD = 512
+"""To a wavefront of 64 in units of 8 a lane (LLVM AMDGPU usage guide, gfx90a and later)."""
+SHARED_UNIT = {"modern": 128, "older": 256, "AMD": 512}
+"""Bytes that a block's shared memory is rounded up to: compute capability 8.0 and later, before (cuda_occupancy.h),
+and AMD's (LLVM AMDGPU usage guide, gfx9)."""
 RESERVED_SHARED = 1024
 """Bytes of shared memory the system keeps of each block (compute capability 8.0 and later)."""
-MOST_REGISTERS = 255
+MOST_REGISTERS = {"NVIDIA": 255, "AMD": 512}
 """Registers a thread can have."""
+QUARTERS = 4
+"""Schedulers (SIMD units) of a SM, each with its share of the registers."""
 SECTOR = 32
 """Bytes of a sector: what one request to L2 or device memory moves at least (CUDA best practices guide)."""
 WARP = 32
@@ -89,15 +94,19 @@ def occupancy(machine: Machine, block: int, registers: int = 32, shared: int = 0
     most_block = int(limits.threads_per_block.value) if limits.threads_per_block is not None else 1024
     if not 1 <= block <= most_block:
         raise BadInput(f"a block of {block} threads: {machine.name} takes 1 to {most_block}")
-    if not 0 <= registers <= MOST_REGISTERS and machine.vendor == "NVIDIA":
-        raise BadInput(f"{registers} registers a thread: at most {MOST_REGISTERS}")
+    most_registers = MOST_REGISTERS.get(machine.vendor, MOST_REGISTERS["AMD"])
+    if not 0 <= registers <= most_registers:
+        raise BadInput(f"{registers} registers a thread: {machine.name} takes 0 to {most_registers}")
+    if shared < 0:
+        raise BadInput(f"{shared} B of shared memory a block: at least 0")
     warps = ceil(block / warp)
     most_warps = _known(limits.threads_per_sm, "threads a SM", machine) // warp
     bounds = {"threads": most_warps // warps}
     if limits.blocks_per_sm is not None:
         bounds["blocks"] = int(limits.blocks_per_sm.value)
     if registers and limits.registers_per_sm is not None:
-        bounds["registers"] = _by_registers(int(limits.registers_per_sm.value), registers, warp, warps)
+        unit = REGISTER_UNIT_AMD if machine.vendor == "AMD" else REGISTER_UNIT
+        bounds["registers"] = _by_registers(int(limits.registers_per_sm.value), registers * warp, unit, warps)
     if limits.shared_per_sm is not None:
         bounds["shared"] = _by_shared(machine, shared)
     limit = min(bounds, key=lambda name: bounds[name])
@@ -107,20 +116,20 @@ def occupancy(machine: Machine, block: int, registers: int = 32, shared: int = 0
     return Occupancy(blocks, blocks * warps, blocks * warps / most_warps, limit)
 
 
-def _by_registers(held: int, registers: int, warp: int, warps: int) -> int:
-    a_warp = ceil(registers * warp / REGISTER_UNIT) * REGISTER_UNIT
-    # Warps are dealt to four schedulers, each with a quarter of the file.
-    room = (held // 4 // a_warp) * 4
+def _by_registers(held: int, wanted: int, unit: int, warps: int) -> int:
+    a_warp = ceil(wanted / unit) * unit
+    room = (held // QUARTERS // a_warp) * QUARTERS
     return room // warps
 
 
 def _by_shared(machine: Machine, shared: int) -> int:
     held = int(machine.limits.shared_per_sm.value) if machine.limits.shared_per_sm is not None else 0
-    modern = machine.vendor == "NVIDIA" and float(machine.compute or 0) >= 8.0
+    modern = machine.vendor == "NVIDIA" and machine.compute != "" and float(machine.compute) >= 8.0
     most = machine.limits.shared_per_block
     if most is not None and shared > most.value:
         raise BadInput(f"{shared} B of shared memory a block: {machine.name} takes at most {most.value:.0f}")
-    a_block = ceil(shared / SHARED_UNIT) * SHARED_UNIT + (RESERVED_SHARED if modern else 0)
+    unit = SHARED_UNIT["AMD" if machine.vendor == "AMD" else "modern" if modern else "older"]
+    a_block = ceil(shared / unit) * unit + (RESERVED_SHARED if modern else 0)
     return held // a_block if a_block else 1 << 30
 
 
@@ -141,7 +150,9 @@ def launch_geometry(
 
 
 def grid_geometry(grid: int, block: int, machine: Machine, *, registers: int = 32, shared: int = 0) -> Geometry:
-    """The spread of `grid` blocks."""
+    """The spread of `grid` blocks. Raises BadInput for none, or a launch the machine refuses."""
+    if grid < 1:
+        raise BadInput(f"a grid of {grid} blocks: at least 1")
     held = occupancy(machine, block, registers, shared)
     wave = held.blocks * int(machine.limits.sms.value)
     waves = grid / wave

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -41,6 +42,10 @@ def check(row: Table, family: Table) -> None:
         raise ValueError(f"the name {row['name']!r} has no word that tells it from others")
     if row.get("confidence", "medium") not in ("high", "medium", "low"):
         raise ValueError("confidence is none of high, medium, low")
+    if row.get("vendor", family.get("vendor")) == "NVIDIA":
+        compute = row.get("compute", family.get("compute", ""))
+        if not re.fullmatch(r"[0-9]+\.[0-9]", compute):
+            raise ValueError(f"compute is {compute!r}, no compute capability such as '9.0'")
     if row.get("kind", family.get("kind", "gpu")) not in ("gpu", "cpu"):
         raise ValueError("kind is none of gpu, cpu")
 

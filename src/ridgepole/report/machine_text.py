@@ -29,39 +29,49 @@ def _trimmed(out: io.StringIO) -> str:
 
 
 def render_list(machines: Iterable[Machine], *, width: int = 100, color: bool = False) -> str:
-    """One row a machine: bandwidth, peaks, ridge points, confidence."""
+    """One row a machine: memory, bandwidth, peaks, ridge point, SMs, confidence. Where it is narrow the name folds."""
     console, out = _console(width, color)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("machine", "memory", "bandwidth", "16-bit", "fp32", "ridge", "SMs", "trust"):
-        table.add_column(name, justify="left" if name in ("machine", "trust") else "right", no_wrap=True)
-    for machine in machines:
-        half = (
-            machine.peak("tensor", "bfloat16") or machine.peak("tensor", "float16") or machine.peak("vector", "float16")
-        )
-        plain = machine.peak("vector", "float32")
-        dram = machine.level("dram")
-        capacity = dram.capacity if dram is not None else None
-        ridge = f"{half.value / machine.bandwidth:.0f}" if half else "-"
-        table.add_row(
-            machine.name,
-            units.nbytes(capacity.value) if capacity else "-",
-            units.rate_bytes(machine.bandwidth),
-            units.rate_flops(half.value) if half else "-",
-            units.rate_flops(plain.value) if plain else "-",
-            ridge,
-            f"{machine.limits.sms.value:.0f}",
-            machine.confidence,
-        )
+    table.add_column("machine", overflow="fold", min_width=8)
+    rows = [_listed(machine) for machine in machines]
+    for index, name in enumerate(COLUMNS):
+        # Figures stay whole: a cut one is another figure.
+        longest = max((len(line) for line in (*name.split("\n"), *(row[index + 1] for row in rows))), default=0)
+        justify = "left" if name == "trust" else "right"
+        table.add_column(name, justify=justify, no_wrap=True, min_width=longest)  # type: ignore[arg-type]
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
     return _trimmed(out)
+
+
+COLUMNS = ("memory\nGB", "bandwidth\nGB/s", "16-bit\nTFLOP/s", "fp32\nTFLOP/s", "ridge\nFLOP/B", "SMs", "trust")
+"""After the name. 16-bit is the matrix units' peak where there are any, and the ridge is its."""
+
+
+def _listed(machine: Machine) -> tuple[str, ...]:
+    half = machine.peak("tensor", "bfloat16") or machine.peak("tensor", "float16") or machine.peak("vector", "float16")
+    plain = machine.peak("vector", "float32")
+    dram = machine.level("dram")
+    capacity = dram.capacity if dram is not None else None
+    sms = machine.limits.sms
+    return (
+        machine.name,
+        units.number(capacity.value / 1e9) if capacity else "-",
+        units.number(machine.bandwidth / 1e9),
+        units.number(half.value / 1e12) if half else "-",
+        units.number(plain.value / 1e12) if plain else "-",
+        units.number(half.value / machine.bandwidth) if half else "-",
+        "-" if sms.source.kind == "assumed" else f"{sms.value:.0f}",
+        machine.confidence,
+    )
 
 
 def render_machine(machine: Machine, *, width: int = 100, color: bool = False) -> str:
     """Every figure of a machine with its source, the memory ladder and the ridge points."""
     console, out = _console(width, color)
-    console.print(
-        Text(f"{machine.name} · {machine.vendor} {machine.architecture} {machine.compute}".strip(), style="bold")
-    )
+    said = " ".join(word for word in (machine.vendor, machine.architecture, machine.compute) if word)
+    console.print(Text(f"{machine.name} · {said} · {machine.confidence} confidence", style="bold"))
     if machine.aliases:
         console.print(Text("also: " + ", ".join(machine.aliases), style="dim"))
     # The verdict first: peaks with their ridge points and the ladder; then every figure, its source by number.
@@ -94,7 +104,7 @@ def _peaks(machine: Machine) -> Table:
     for name in ("unit", "dtype", "peak", "ridge"):
         table.add_column(name, justify="left" if name in ("unit", "dtype") else "right", no_wrap=True)
     for (unit, dtype), figure in machine.peaks.items():
-        ridge = f"{figure.value / machine.bandwidth:,.0f} FLOP/B"
+        ridge = f"{units.number(figure.value / machine.bandwidth)} FLOP/B"
         table.add_row(unit, dtype, units.rate_flops(figure.value), ridge)
     return table
 
@@ -133,18 +143,22 @@ def _value(figure: Figure) -> str:
 
 
 def _ladder(machine: Machine) -> Table:
+    """The levels, nearest first; the last column is how many of one instance the device memory would fill."""
     table = Table(title="memory ladder", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, title_justify="left")
-    for name in ("level", "capacity", "whole device", "bandwidth", "latency"):
+    for name in ("level", "capacity", "whole device", "bandwidth", "latency", "memory holds"):
         table.add_column(name, justify="left" if name == "level" else "right", no_wrap=True)
+    dram = machine.level("dram")
+    memory = dram.capacity.value if dram is not None and dram.capacity is not None else None
     for level in machine.memory:
         capacity = level.capacity.value if level.capacity else None
         whole = capacity * machine.limits.sms.value if capacity and level.scope == "sm" else capacity
         table.add_row(
-            level.name,
+            f"{level.name} ({machine.memory_kind})" if level is dram and machine.memory_kind else level.name,
             units.nbytes(capacity) + ("/SM" if level.scope == "sm" else "") if capacity else "-",
             units.nbytes(whole) if whole else "-",
             units.rate_bytes(level.bandwidth.value) if level.bandwidth else "-",
             units.seconds(level.latency.value) if level.latency else "-",
+            f"{memory / capacity:,.0f}x" if memory and capacity else "-",
         )
     return table
 
@@ -173,6 +187,7 @@ def machine_document(machine: Machine) -> dict[str, Any]:
         "aliases": list(machine.aliases),
         "confidence": machine.confidence,
         "figures": {n: {"value": f.value, "unit": f.unit, "source": str(f.source)} for n, f in figures.items()},
+        "memory_kind": machine.memory_kind,
         "ridge": {f"{u} {d}": f.value / machine.bandwidth for (u, d), f in machine.peaks.items()},
         "notes": list(machine.notes),
     }
