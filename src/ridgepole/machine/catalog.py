@@ -153,7 +153,7 @@ def _figure(value: Any, unit: str, source: str) -> Figure:
         if value.get("unit", unit) != unit:
             raise ValueError(f"a figure in {value['unit']!r} must be in {unit!r}, without a prefix")
         value = value["value"]
-    if isinstance(value, str):
+    if isinstance(value, str) and unit != "1":
         value = units.parse_quantity(value, unit)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{value!r} is not a number")
@@ -202,12 +202,13 @@ def _memory(row: Table, family: Table, limits: Limits, source: str) -> tuple[Mem
         return _figure(row[name], "B", source) if name in row else None
 
     def latency(name: str) -> Figure | None:
-        cycles = family.get("latency", {})
-        if name not in cycles or limits.clock is None:
+        table = family.get("latency", {})
+        clock = limits.clock.value if limits.clock is not None else 0.0
+        if name not in table or clock <= 0:
             return None
-        stated = _source(str(cycles.get("source", source)))
-        kind: SourceKind = "assumed" if stated.kind == "assumed" else "derived"
-        return Figure(cycles[name] / limits.clock.value, "s", Source(kind, f"{cycles[name]} cycles; {stated}"))
+        cycles = _figure(table[name], "1", str(table.get("source", source)))
+        kind: SourceKind = "assumed" if cycles.source.kind == "assumed" else "derived"
+        return Figure(cycles.value / clock, "s", Source(kind, f"{cycles.value:g} cycles; {cycles.source}"))
 
     levels = []
     if limits.registers_per_sm is not None:
@@ -238,7 +239,8 @@ def _l2_bandwidth(row: Table, family: Table, limits: Limits, source: str) -> Fig
         return None
     stated = family.get("l2_bandwidth")
     if stated is not None:
-        return Figure(stated["bytes_per_clock"] * limits.clock.value, "B/s", _source(str(stated["source"])))
+        each = _figure(stated["bytes_per_clock"], "B", str(stated["source"]))
+        return Figure(each.value * limits.clock.value, "B/s", each.source)
     if family.get("vendor") != "NVIDIA":
         return None
     rate = L2_BYTES_PER_CLOCK_AND_SM * limits.sms.value * limits.clock.value

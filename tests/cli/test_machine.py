@@ -1,0 +1,111 @@
+"""`ridgepole machine` as a shell sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ridgepole.machine import catalog
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def machine(own_home: Path, tmp_path: Path) -> Command:
+    def run(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "ridgepole", "machine", *args],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=240,
+            env={**os.environ, "RIDGEPOLE_HOME": str(own_home), **env},
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_the_list_shows_every_machine_with_whole_figures(machine: Command, width: int) -> None:
+    done = machine("list", COLUMNS=str(width))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "…" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= width
+    row = next(line for line in done.stdout.splitlines() if line.startswith("H100 SXM"))
+    assert row.split() == ["H100", "SXM", "80.0", "3,350", "989", "67.0", "295", "132", "high"]
+    for name in catalog.load():
+        assert all(word in done.stdout for word in name.split())
+
+
+def test_the_list_as_json_has_every_figure_with_its_source(machine: Command) -> None:
+    document = json.loads(machine("list", "--json").stdout)
+    assert document["schema"] == 1
+    assert [m["name"] for m in document["machines"]] == list(catalog.load())
+    for each in document["machines"]:
+        for figure in each["figures"].values():
+            assert figure["value"] > 0
+            assert figure["unit"]
+            assert figure["source"].split(":")[0] in ("datasheet", "measured", "derived", "assumed")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_machine_is_shown_with_ridges_ladder_and_sources(machine: Command, width: int) -> None:
+    done = machine("show", "H100", COLUMNS=str(width))
+    assert done.returncode == 0
+    assert "…" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= width
+    lines = done.stdout.splitlines()
+    assert lines[0] == "H100 SXM · NVIDIA Hopper 9.0 · high confidence"
+    assert ["tensor", "bfloat16", "989", "TFLOP/s", "295", "FLOP/B"] in [line.split() for line in lines]
+    ladder = next(line for line in lines if line.startswith("registers "))
+    assert "262 kB/SM" in ladder and "34.6 MB" in ladder and "305,176x" in ladder
+    assert any(line.startswith("dram (HBM3)") and "3.35 TB/s" in line for line in lines)
+    assert "cuda_occupancy.h" in done.stdout
+
+
+def test_a_machine_as_json_is_what_is_shown(machine: Command) -> None:
+    document = json.loads(machine("show", "mi300x", "--json").stdout)
+    assert document["name"] == "MI300X"
+    assert document["memory_kind"] == "HBM3"
+    assert document["ridge"]["tensor bfloat16"] == pytest.approx(1307.4 / 5.3)
+    assert document["figures"]["dram bandwidth"]["value"] == 5.3e12
+
+
+@pytest.mark.parametrize("name", ["h20", "rtx 2080", "nothing", "", "h100.toml"])
+def test_an_unknown_machine_is_one_line_and_exit_2(machine: Command, name: str) -> None:
+    done = machine("show", name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("ridgepole: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_broken_file_of_the_users_is_named_by_every_verb_that_needs_machines(
+    machine: Command, own_home: Path, tmp_path: Path
+) -> None:
+    (own_home / "machines").mkdir()
+    (own_home / "machines" / "mine.toml").write_text("machine = [3]")
+    for args in (["list"], ["show", "h100"]):
+        done = machine(*args)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "mine.toml" in done.stderr and done.stderr.count("\n") == 1
+    assert machine("show", "h100", RIDGEPOLE_HOME=str(tmp_path / "other")).returncode == 0
+
+
+def test_doctor_tries_each_thing_and_says_so_on_stdout_alone(machine: Command, own_home: Path) -> None:
+    pytest.importorskip("torch")
+    (own_home / "machines").mkdir()
+    (own_home / "machines" / "mine.toml").write_text("machine = [3]")
+    done = machine("doctor", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["torch"]["ok"] and checks["CPU profiler"]["ok"]
+    assert "cpu_op" in checks["CPU profiler"]["detail"]
+    assert checks["machine files"]["ok"] is False
+    assert "mine.toml" in checks["machine files"]["detail"]
+    assert all(check["fix"] for check in checks.values() if check["ok"] is False)
