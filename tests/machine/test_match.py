@@ -37,6 +37,8 @@ from ridgepole.timeline.model import DeviceInfo
         ("Apple M1 Max", "M1 Max"),
         ("NVIDIA A10", "A10"),
         ("NVIDIA A10G", "A10G"),
+        ("NVIDIA A40", "A40"),
+        ("NVIDIA RTX A6000", "RTX A6000"),
         ("NVIDIA A100 80GB PCIe", "A100 PCIe 80GB"),
         ("NVIDIA A100-PCIE-40GB", "A100 PCIe 40GB"),
         ("Tesla V100-PCIE-32GB", "V100 PCIe"),
@@ -58,10 +60,20 @@ def test_a_name_leads_to_its_machine(name: str, machine: str) -> None:
 
 
 OTHERS = (
-    *("H20", "H800", "NVIDIA H100 64GB", "A100X", "A800-SXM4-80GB", "A100-SXM-64GB", "GH200", "NVIDIA GH200 480GB"),
+    *(
+        "H20",
+        "H20-3e",
+        "H800",
+        "NVIDIA H100 64GB",
+        "A100X",
+        "A800-SXM4-80GB",
+        "A100-SXM-64GB",
+        "GH200",
+        "NVIDIA GH200 480GB",
+    ),
     *("H200 NVL", "B100", "B300", "GB300", "L40", "L20", "L400", "A16", "A2", "A30X", "Tesla P100", "V100S-PCIE-32GB"),
     *("Tesla V100-SXM3-32GB", "MI308X", "MI300A", "MI250", "MI350X", "GRID A100-10C", "Quadro RTX 6000", "RTX 6000"),
-    *("RTX 4090 Laptop GPU", "RTX 4090 D", "RTX4090D", "RTX 3090 Ti", "RTX 2080", "RTX 2080 SUPER", "RTX A6000"),
+    *("RTX 4090 Laptop GPU", "RTX 4090 D", "RTX4090D", "RTX 3090 Ti", "RTX 2080", "RTX 2080 SUPER", "RTX A5000"),
     *("RTX 6000 Ada Generation", "RTX PRO 6000 Blackwell Workstation Edition", "RTX 5090 Laptop GPU", "GTX 3090"),
     *("m3 max 30-core", "Apple M5", "Gaudi", "Blackwell", "server", "one GCD", "pro", "max", "sxm", "80gb", "2", "100"),
     *("", " ", "NVIDIA", "GeForce RTX", "AMD Radeon Graphics", "Graphics Device", "A100-SXM4-80GB-Something"),
