@@ -17,6 +17,7 @@ from ridgepole.results import Explained, Price
 from ridgepole.session import PriceRun, Run
 
 if TYPE_CHECKING:
+    from ridgepole.lab.experiment import Result
     from ridgepole.timeline.model import Timeline
     from ridgepole.timeline.recording.plan import Plan, Recording
     from ridgepole.work.op import Program
@@ -33,6 +34,22 @@ def machine(name: str) -> Machine:
 
         return detect.local("cpu" if name == "cpu" else None)
     return catalog.find(name)
+
+
+def lab(
+    name: str, *, device: str | None = None, quick: bool = False, note: Callable[[str], None] = lambda line: None
+) -> Result:
+    """Run the experiment called `name` (`ridgepole lab` lists them) on `device`: "cuda", "metal", "opencl", "cpu".
+
+    Its rows are written down as they are measured, beside the saved runs. Raises BadInput for a name that is none,
+    Missing where no backend can run kernels here.
+    """
+    from ridgepole import session
+    from ridgepole.lab.conduct import conduct
+    from ridgepole.lab.journal import Journal
+
+    journal = Journal(session.home().parent / "lab", name)
+    return conduct(name, device=device, quick=quick, note=note, keep=journal.keep)
 
 
 def target_kind(target: str) -> TargetKind:

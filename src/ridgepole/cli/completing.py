@@ -21,3 +21,11 @@ def machines(context: click.Context, parameter: click.Parameter, incomplete: str
         if names and (short := min(names, key=len)).startswith(incomplete.lower()):
             found.append(CompletionItem(short, help=machine.name))
     return sorted(found, key=lambda item: str(item.value))
+
+
+def experiments(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Experiments of the laboratory, and its numbers."""
+    from ridgepole.lab.experiment import experiments as known
+
+    offered = {"numbers": "figures every reader should know", **{e.name: e.question for e in known.all().values()}}
+    return [CompletionItem(name, help=text) for name, text in offered.items() if name.startswith(incomplete)]

@@ -1,23 +1,82 @@
-"""`ridgepole lab NAME`."""
+"""`ridgepole lab NAME`: one command a question."""
 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ridgepole.cli import output
+from ridgepole.cli import completing, output
+from ridgepole.errors import BadInput
+
+if TYPE_CHECKING:
+    from ridgepole.lab.experiment import Result
 
 
-@click.group()
-def command() -> None:
-    """Experiments, and the numbers they rest on."""
-
-
-@command.command()
+@click.command()
+@click.argument("name", required=False, shell_complete=completing.experiments)
+@click.option("--device", help="cuda, metal, opencl, cpu, or one of several, as opencl:1. Default: the first there is.")
+@click.option("--quick", is_flag=True, help="Fewer samples and smaller sizes; rougher figures.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def numbers(as_json: bool) -> int:
-    """The numbers every reader should know, each computed by the code that prices and explains."""
+@click.option("-o", "outputs", multiple=True, help="Write a picture (.svg .png .pdf), or the table (.json .md .txt).")
+def command(name: str | None, device: str | None, quick: bool, as_json: bool, outputs: Sequence[str]) -> int:
+    """Measure what a machine can do: one experiment a question. Without NAME: the list of them.
+
+    "numbers" are the figures every reader should know, computed and not measured.
+    """
+    if name is None:
+        return _list(as_json)
+    if name == "numbers":
+        return _numbers(as_json)
+    from ridgepole import api
+    from ridgepole.report import lab_text, lab_write
+
+    for path in outputs:
+        lab_write.check(Path(path))
+    result = api.lab(name, device=device, quick=quick, note=output.note if sys.stderr.isatty() else lambda line: None)
+    failed = []
+    for path in outputs:
+        try:
+            lab_write.write(result, Path(path))
+            output.note(f"wrote {path}")
+        except BadInput as error:
+            failed.append(str(error))
+    if as_json:
+        output.say(json.dumps(lab_text.document(result), indent=1, allow_nan=False) + "\n")
+    else:
+        tty = output.terminal()
+        output.say(lab_text.render(result, width=output.width(tty), color=output.colored(tty)))
+    if failed:
+        raise BadInput("; ".join(failed))
+    return _code(result)
+
+
+def _code(result: Result) -> int:
+    """130 for an experiment that was interrupted, 1 for one that something else ended early, else 0."""
+    if not result.stopped:
+        return 0
+    return 130 if result.stopped == "interrupted" else 1
+
+
+def _list(as_json: bool) -> int:
+    from ridgepole.lab.experiment import experiments
+    from ridgepole.report import lab_text
+
+    known = list(experiments.all().values())
+    if as_json:
+        rows = [{"name": e.name, "question": e.question} for e in known]
+        output.say(json.dumps({"schema": 1, "experiments": rows}, indent=1) + "\n")
+        return 0
+    tty = output.terminal()
+    output.say(lab_text.render_list(known, width=output.width(tty), color=output.colored(tty)))
+    return 0
+
+
+def _numbers(as_json: bool) -> int:
     from ridgepole.lab.numbers import table
 
     rows = table()

@@ -1,0 +1,136 @@
+"""An experiment for people: what it means first, then its table with a bar, then how it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from ridgepole import units
+from ridgepole.lab.experiment import Column, Experiment, Result, Value
+from ridgepole.report import table
+
+BAR = 24
+"""Columns of a full bar."""
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def render(result: Result, *, width: int = 100, color: bool = False) -> str:
+    """The whole report, for a terminal of `width` columns."""
+    parts: list[Any] = [
+        Text(f"{result.experiment}: {result.question}", style="bold"),
+        Text(f"{result.machine['name']} · {result.machine['backend']} · {result.conditions['driver']}", style="dim"),
+        Text(""),
+        Text(result.meaning),
+    ]
+    if result.rows:
+        parts += [Text(""), _table(result)]
+    if result.stopped:
+        parts.append(Text(f"stopped: {result.stopped}; what was measured until then is above", style="yellow"))
+    parts += [Text(f"note: {line}", style="dim") for line in result.notes]
+    parts.append(Text(_conditions(result.conditions), style="dim"))
+    return table.render(parts, width=width, color=color)
+
+
+def _table(result: Result) -> Any:
+    shown = [column for column in result.columns if any(row.get(column.key) not in (None, "") for row in result.rows)]
+    bars = {column.key: _most(result, column) for column in shown if column.bar}
+    names: list[str] = []
+    for column in shown:
+        names += [column.heading, ""] if column.bar else [column.heading]
+    left = {c.heading for c in shown if c.unit == "text"} | {""}
+    rows = []
+    for row in result.rows:
+        cells = []
+        for column in shown:
+            value = row.get(column.key)
+            cells.append(Text(cell(value, column)))
+            if column.bar:
+                cells.append(Text(bar(value, bars[column.key])))
+        rows.append(cells)
+    giving = {c.heading for c in shown if c.key == "note"}
+    return table.fitted(names, rows, left=left, giving=giving)
+
+
+def _most(result: Result, column: Column) -> float:
+    return max((float(v) for row in result.rows if isinstance(v := row.get(column.key), int | float)), default=0.0)
+
+
+def bar(value: Value, most: float) -> str:
+    """A bar of at most BAR columns, in eighths of one."""
+    if not isinstance(value, int | float) or most <= 0:
+        return ""
+    eighths = round(float(value) / most * BAR * 8)
+    return EIGHTHS[8] * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
+
+
+def cell(value: Value, column: Column) -> str:
+    """A value as its column's unit is written; "-" for what is not known."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    write: Callable[[float], str] = {
+        "s": units.seconds,
+        "B": units.nbytes,
+        "B/s": units.rate_bytes,
+        "FLOP/s": units.rate_flops,
+        "Hz": units.hertz,
+        "share": units.percent,
+        "FLOP/B": lambda v: f"{v:.3g}",
+        "ratio": lambda v: f"{v:.2f}x",
+        "cycles": lambda v: f"{v:,.0f}",
+        "count": lambda v: f"{v:,.0f}",
+    }.get(column.unit, lambda v: f"{v:.4g}")
+    return write(value)
+
+
+def _conditions(conditions: Mapping[str, Any]) -> str:
+    versions = conditions.get("versions", {})
+    said = [str(conditions["date"]), f"clocks {conditions['clocks']}"]
+    said += [f"{name} {number}" for name, number in versions.items() if name in ("torch", "ridgepole")]
+    if conditions.get("load"):
+        said.append(str(conditions["load"]))
+    return " · ".join(said)
+
+
+def document(result: Result) -> dict[str, Any]:
+    """The result as plain JSON values."""
+    return {
+        "schema": 1,
+        "experiment": result.experiment,
+        "question": result.question,
+        "machine": dict(result.machine),
+        "columns": [{"key": c.key, "heading": c.heading, "unit": c.unit} for c in result.columns],
+        "rows": [dict(row) for row in result.rows],
+        "meaning": result.meaning,
+        "conditions": dict(result.conditions),
+        "stopped": result.stopped,
+        "notes": list(result.notes),
+    }
+
+
+def render_list(experiments: Sequence[Experiment], *, width: int = 100, color: bool = False) -> str:
+    """Every experiment with its question."""
+    rows = [[Text(e.name), Text(e.question)] for e in experiments]
+    return table.render([table.fitted(["experiment", "question"], rows, left={"experiment", "question"})],
+                        width=width, color=color)  # fmt: skip
+
+
+def render_markdown(result: Result) -> str:
+    """Its table in Markdown, what it means above it, the conditions below."""
+    shown = [column for column in result.columns if any(row.get(column.key) not in (None, "") for row in result.rows)]
+    lines = [f"### {result.experiment}: {result.question}", "", result.meaning, ""]
+    if result.rows:
+        lines.append("| " + " | ".join(column.heading or " " for column in shown) + " |")
+        lines.append("|" + "|".join("---" if column.unit == "text" else "---:" for column in shown) + "|")
+        for row in result.rows:
+            lines.append("| " + " | ".join(cell(row.get(c.key), c).replace("|", "\\|") for c in shown) + " |")
+        lines.append("")
+    if result.stopped:
+        lines += [f"Stopped: {result.stopped}.", ""]
+    lines.append(f"{result.machine['name']}, {result.conditions['driver']}; {_conditions(result.conditions)}")
+    return "\n".join(lines) + "\n"
