@@ -33,7 +33,7 @@ def _make(random: Any, elements: int, stride: int, steps: int) -> Sequence[Any]:
     import numpy
 
     order = slots(random, elements, stride)
-    following = numpy.zeros(elements, dtype="uint32")
+    following: Any = numpy.zeros(elements, dtype="uint32")
     following[order] = numpy.roll(order, -1)
     return (following,)
 

@@ -61,24 +61,10 @@ def _rung(name: str, says: str, file: str, tile: int, side: int, defines: Mappin
     )
 
 
-RUNGS = (
+RUNGS: tuple[tuple[str, str, str, int, int, Mapping[str, int]], ...] = (
     ("matmul_naive", "one thread an output, A and B from memory each time", "matmul_naive", SIDE, SIDE, {}),
-    (
-        "matmul_tiled16",
-        "16 x 16 tiles in shared memory, each element used 16 times",
-        "matmul_tiled",
-        16,
-        16,
-        {"TILE": 16},
-    ),
-    (
-        "matmul_tiled32",
-        "32 x 32 tiles in shared memory, each element used 32 times",
-        "matmul_tiled",
-        32,
-        32,
-        {"TILE": 32},
-    ),
+    ("matmul_tiled16", "16 x 16 tiles, each element used 16 times", "matmul_tiled", 16, 16, {"TILE": 16}),
+    ("matmul_tiled32", "32 x 32 tiles, each element used 32 times", "matmul_tiled", 32, 32, {"TILE": 32}),
     ("matmul_registers", "64 x 64 tiles, 4 x 4 outputs a thread, 16 deep", "matmul_registers", REGISTER_TILE, SIDE, {}),
 )
 """Name, what it says, file, tile, side of its block of threads, macros."""

@@ -19,7 +19,7 @@ def expected(words: int, rounds: int) -> Any:
     import numpy
 
     thread = numpy.arange(THREADS, dtype=numpy.int64)
-    total = numpy.zeros(THREADS, dtype=numpy.int64)
+    total: Any = numpy.zeros(THREADS, dtype=numpy.int64)
     for r in range(rounds):
         total += (thread + 1 + r * THREADS) % words
     return total % WRAP

@@ -18,7 +18,7 @@ STARTS = 8
 def _reference(inputs: Sequence[Any], threads: int, rounds: int) -> Sequence[Expected]:
     import numpy
 
-    start = numpy.arange(threads) % STARTS
+    start: Any = numpy.arange(threads) % STARTS
     # The limit is 2; what is left of the distance to it halves each round.
     return (Expected(2.0 + (start - 2.0) * numpy.power(HALVES, min(rounds, 1000))),)
 

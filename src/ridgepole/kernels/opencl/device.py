@@ -11,6 +11,7 @@ from typing import Any
 
 from ridgepole.errors import Missing
 from ridgepole.kernels.device import Buffer, Launch, Limits, Program, Refused, Run
+from ridgepole.kernels.opencl import host_cpu
 
 INSTALL = "pip install 'ridgepole[lab]' (pyopencl and PoCL, which runs OpenCL on the CPU)"
 
@@ -65,8 +66,10 @@ class OpenCL:
     def __init__(self, index: int) -> None:
         self._cl = cl = _cl()
         found = _devices(cl)[index]
-        if "Portable Computing Language" in found.platform.name and shutil.which("ld") is None:
-            raise Missing("PoCL links each kernel with ld and aborts without it: install binutils")
+        if "Portable Computing Language" in found.platform.name:
+            if shutil.which("ld") is None:
+                raise Missing("PoCL links each kernel with ld and aborts without it: install binutils")
+            host_cpu.name_it(found)
         self._context = cl.Context([found])
         self._queue = cl.CommandQueue(self._context)
         self._device = found
@@ -104,7 +107,7 @@ class OpenCL:
         import numpy
 
         assert isinstance(buffer, Held)
-        array = numpy.empty(count, dtype)
+        array: Any = numpy.empty(count, dtype)
         self._cl.enqueue_copy(self._queue, array, buffer.memory, is_blocking=True)
         return array
 
@@ -136,4 +139,6 @@ class OpenCL:
 
 def _said(error: BaseException) -> str:
     """What pyopencl says, without its dumps: the first line with a word in it."""
-    return next((line.strip() for line in re.split(r"[\r\n]+", str(error)) if re.search(r"\w", line)), "no reason given")
+    return next(
+        (line.strip() for line in re.split(r"[\r\n]+", str(error)) if re.search(r"\w", line)), "no reason given"
+    )

@@ -1,0 +1,3 @@
+// Returns at once.
+kernel void empty() {
+}
