@@ -16,23 +16,25 @@ PACKAGES = ("ridgepole", "torch", "numpy", "pyopencl", "pocl-binary-distribution
 
 def conditions(device: Device) -> Mapping[str, Value | Mapping[str, str]]:
     """Read now; the clocks are those at this moment, so read them while the device is still warm."""
+    driver, clocks = _driver_and_clocks(device)
     return {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "backend": device.backend,
         "device": device.name,
-        "driver": device.driver,
-        "clocks": _clocks(device),
+        "driver": driver,
+        "clocks": clocks,
         "versions": {"python": platform.python_version(), **_versions()},
         "load": "; ".join(detect.crowded()) or None,
     }
 
 
-def _clocks(device: Device) -> str:
+def _driver_and_clocks(device: Device) -> tuple[str, str]:
     if device.backend == "cuda":
         from ridgepole.kernels.cuda.clocks import clocks
 
-        return str(clocks())
-    return f"{device.limits.clock / 1e6:,.0f} MHz at most" if device.limits.clock else "not known"
+        now = clocks()
+        return f"driver {now.driver} · {device.driver}" if now.driver else device.driver, str(now)
+    return device.driver, f"{device.limits.clock / 1e6:,.0f} MHz at most" if device.limits.clock else "not known"
 
 
 def _versions() -> dict[str, str]:

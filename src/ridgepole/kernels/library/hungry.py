@@ -15,7 +15,7 @@ from ridgepole.kernels.kernel import Expected, Kernel, Output, cover, register
 from ridgepole.kernels.library.streams import BLOCK, ITEM
 
 ROUNDS = 4
-"""value[j] = value[j] * 0.5 + value[j + 1] * 0.25, j from 0 to LIVE - 1 in order, the last with the new first."""
+"""Each takes the mean of all values, and moves each value halfway to it: all are needed until the mean is known."""
 LIVES = (8, 16, 32, 64, 128)
 
 
@@ -27,8 +27,8 @@ def _mixed(live: int) -> Any:
     def reference(inputs: Sequence[Any], n: int) -> Sequence[Expected]:
         values = list(inputs[0].astype("float64").reshape(live, n // live))
         for _ in range(ROUNDS):
-            for j in range(live):
-                values[j] = values[j] * 0.5 + values[(j + 1) % live] * 0.25
+            mean = sum(values[1:], values[0]) / live
+            values = [value * 0.5 + mean * 0.5 for value in values]
         return (Expected(sum(values[1:], values[0])),)
 
     return reference

@@ -18,7 +18,7 @@ def expected(words: int, rounds: int) -> Any:
     """Word i holds i; in round r thread t reads word (t * WORDS_APART + r * THREADS) mod words, and adds it."""
     import numpy
 
-    thread = numpy.arange(THREADS, dtype=numpy.int64)
+    thread: Any = numpy.arange(THREADS, dtype=numpy.int64)
     total: Any = numpy.zeros(THREADS, dtype=numpy.int64)
     for r in range(rounds):
         total += (thread + 1 + r * THREADS) % words

@@ -1,0 +1,226 @@
+"""An NVIDIA GPU: kernels built by cuda-core, launched by the driver on torch's current stream, in torch's memory."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ridgepole.errors import Missing
+from ridgepole.kernels.cuda import compiler
+from ridgepole.kernels.device import Buffer, Launch, Limits, Program, Refused, Run
+
+STATIC_SHARED = 48 << 10
+"""Bytes of shared memory a block gets without asking for more (CUDA programming guide, compute capabilities)."""
+MOST_GRID = (0x7FFFFFFF, 65535, 65535)
+"""Blocks of a grid along x, y and z (CUDA programming guide, compute capabilities)."""
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A kernel on the device. `function` is the driver's handle; `packed` keeps what launches point to."""
+
+    entry: str
+    kernel: Any
+    function: Any
+    registers: int
+    shared: int
+    spilled: int
+    dynamic: int = STATIC_SHARED
+    packed: dict[tuple[tuple[int, ...], tuple[int, ...]], Arguments] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """A kernel's arguments as the driver wants them: pointers to values. All of it must outlive the launch."""
+
+    pointers: Any
+    values: tuple[Any, ...]
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A torch tensor of bytes."""
+
+    tensor: Any
+    address: int
+    nbytes: int
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise Missing(f"CUDA kernels need torch, which does not import here ({error}): pytorch.org has it") from None
+    if getattr(torch.version, "hip", None):
+        raise Missing("this torch is built for ROCm; the kernels' text was written for HIP too but never run there")
+    if torch.version.cuda is None:
+        raise Missing("this torch is built without CUDA: install one that is (pytorch.org has the line)")
+    if not torch.cuda.is_available():
+        raise Missing("torch finds no CUDA device: nvidia-smi says why")
+    return torch
+
+
+def names() -> tuple[str, ...]:
+    """Every CUDA device torch sees. Raises Missing where there is none, or no cuda-core."""
+    torch = _torch()
+    compiler.core()
+    return tuple(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
+
+
+class CUDA:
+    """One CUDA device. See `ridgepole.kernels.device.Device`."""
+
+    backend = "cuda"
+
+    def __init__(self, index: int) -> None:
+        from cuda.bindings import driver
+
+        self._torch = torch = _torch()
+        self._driver = driver
+        self._index = index
+        self.torch: str | None = f"cuda:{index}"
+        torch.cuda.set_device(index)
+        torch.cuda.init()
+        torch.zeros(1, device=self.torch)
+        compiler.core().Device(index).set_current()
+        p = torch.cuda.get_device_properties(index)
+        # "a": instructions of this very architecture; the newest parts' fast paths need it.
+        self._arch = f"sm_{p.major}{p.minor}" + ("a" if p.major >= 9 else "")
+        self.name: str = p.name
+        version = self._ask(driver.cuDriverGetVersion())
+        self.driver = f"CUDA {version // 1000}.{version % 1000 // 10} driver · torch {torch.__version__}"
+        attribute = driver.CUdevice_attribute
+        self.limits = Limits(
+            sms=int(p.multi_processor_count),
+            warp=int(getattr(p, "warp_size", 32)),
+            threads_per_block=self._attribute(attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+            shared_per_block=self._attribute(attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+            memory=int(p.total_memory),
+            clock=self._attribute(attribute.CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * 1e3,
+            l2=self._attribute(attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE),
+        )
+
+    def _ask(self, answer: tuple[Any, ...]) -> Any:
+        """The value of a driver call. Raises Refused with the driver's own name for what went wrong."""
+        error, *values = answer
+        if int(error) != 0:
+            _, said = self._driver.cuGetErrorString(error)
+            text = said.decode() if isinstance(said, bytes) else str(error)
+            raise Refused(f"{self.name if hasattr(self, 'name') else 'CUDA'}: {text}")
+        return values[0] if values else None
+
+    def _attribute(self, which: Any) -> int:
+        return int(self._ask(self._driver.cuDeviceGetAttribute(which, self._index)))
+
+    def compile(self, source: str, entry: str, defines: Mapping[str, int]) -> Program:
+        built = compiler.cubin(source, entry, defines, self._arch)
+        kernel = built.code.get_kernel(entry)
+        handle = getattr(kernel, "handle", None)
+        handle = kernel._handle if handle is None else handle
+        # The driver takes a CUkernel wherever it takes a CUfunction.
+        return Loaded(entry, handle, self._driver.CUfunction(int(handle)), built.registers, built.shared, built.spilled)
+
+    def upload(self, array: Any) -> Buffer:
+        torch = self._torch
+        try:
+            held = torch.empty(max(array.nbytes, 16), dtype=torch.uint8, device=self.torch)
+        except torch.cuda.OutOfMemoryError:
+            free, total = torch.cuda.mem_get_info(self._index)
+            raise Refused(
+                f"{self.name} has no room for {array.nbytes:,} B more ({free:,} B of {total:,} B are free)"
+            ) from None
+        if array.nbytes:
+            host = array if array.flags.writeable else array.copy()
+            held[: array.nbytes].copy_(torch.from_numpy(host.reshape(-1).view("uint8")))
+        return Held(held, int(held.data_ptr()), int(array.nbytes))
+
+    def download(self, buffer: Buffer, dtype: str, count: int) -> Any:
+        import numpy
+
+        assert isinstance(buffer, Held)
+        size = numpy.dtype(dtype).itemsize * count
+        return buffer.tensor[:size].cpu().numpy().view(dtype)
+
+    def launch(self, program: Program, launch: Launch, buffers: Sequence[Buffer], scalars: Sequence[int]) -> None:
+        assert isinstance(program, Loaded)
+        if launch.shared > program.dynamic:
+            self._allow(program, launch.shared)
+        arguments = self._arguments(program, buffers, scalars)
+        stream = self._torch.cuda.current_stream().cuda_stream
+        (error,) = self._driver.cuLaunchKernel(
+            program.function, *launch.grid, *launch.block, launch.shared, stream, arguments.address, 0
+        )
+        if int(error) != 0:
+            self._complain(program, launch, error)
+
+    def _complain(self, program: Loaded, launch: Launch, error: Any) -> None:
+        shape = f"{launch.blocks:,} blocks of {launch.threads} threads, {launch.shared:,} B shared"
+        try:
+            self._ask((error,))
+        except Refused as refused:
+            raise Refused(f"{program.entry} cannot be launched ({shape}): {refused}") from None
+
+    def _allow(self, program: Loaded, shared: int) -> None:
+        """Let blocks of `program` have `shared` bytes, beyond what they get unasked."""
+        most = self.limits.shared_per_block - program.shared
+        if shared > most:
+            raise Refused(f"{program.entry}: {shared:,} B of shared memory a block: {self.name} gives at most {most:,}")
+        attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self._ask(self._driver.cuKernelSetAttribute(attribute, shared, program.kernel, self._index))
+        program.dynamic = shared
+
+    def _arguments(self, program: Loaded, buffers: Sequence[Buffer], scalars: Sequence[int]) -> Arguments:
+        key = (tuple(b.address for b in buffers if isinstance(b, Held)), tuple(scalars))
+        found = program.packed.get(key)
+        if found is None:
+            values = (*(ctypes.c_void_p(a) for a in key[0]), *(ctypes.c_uint32(s) for s in scalars))
+            pointers = (ctypes.c_void_p * max(1, len(values)))(*(ctypes.addressof(value) for value in values))
+            found = program.packed[key] = Arguments(pointers, values, ctypes.addressof(pointers))
+        return found
+
+    def occupancy(self, program: Program, block: int, shared: int = 0) -> int:
+        """Blocks of `block` threads and `shared` dynamic bytes resident on one SM, by the driver's own count."""
+        assert isinstance(program, Loaded)
+        if shared > program.dynamic:
+            self._allow(program, shared)
+        ask = self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        return int(self._ask(ask(program.function, block, shared)))
+
+    def synchronize(self) -> None:
+        try:
+            self._torch.cuda.synchronize(self._index)
+        except RuntimeError as error:
+            said = str(error).splitlines()[0]
+            raise Refused(f"{self.name}: {said}; the device's context is lost, start again") from None
+
+    def elapsed(self, run: Run, count: int) -> float:
+        event = self._torch.cuda.Event
+        start, end = event(enable_timing=True), event(enable_timing=True)
+        self.synchronize()
+        start.record()
+        for i in range(count):
+            run(i)
+        end.record()
+        self.synchronize()
+        return float(start.elapsed_time(end)) * 1e-3
+
+    def graph(self, run: Run, count: int) -> Callable[[], None] | None:
+        torch = self._torch
+        graph = torch.cuda.CUDAGraph()
+        side = torch.cuda.Stream(self._index)
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            run(0)
+        torch.cuda.current_stream().wait_stream(side)
+        self.synchronize()
+        with torch.cuda.graph(graph):
+            for i in range(count):
+                run(i)
+
+        def replay() -> None:
+            graph.replay()
+
+        return replay

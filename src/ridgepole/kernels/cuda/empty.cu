@@ -1,0 +1,3 @@
+// Returns at once.
+extern "C" __global__ void empty() {
+}
