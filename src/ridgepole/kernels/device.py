@@ -84,8 +84,13 @@ class Device(Protocol):
         """The first `count` elements as a numpy array, once all queued work is done."""
         ...
 
-    def launch(self, program: Program, launch: Launch, buffers: Sequence[Buffer], scalars: Sequence[int]) -> None:
-        """Queue a kernel; its arguments are `buffers`, then `scalars` as 32-bit unsigned. Raises Refused."""
+    def bind(
+        self, program: Program, launch: Launch, buffers: Sequence[Buffer], scalars: Sequence[int]
+    ) -> Callable[[], None]:
+        """What queues this launch at each call, everything that can be done beforehand being done.
+
+        The kernel's arguments are `buffers`, then `scalars` as 32-bit unsigned. Both raise Refused.
+        """
         ...
 
     def synchronize(self) -> None:

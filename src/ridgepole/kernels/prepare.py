@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ridgepole.errors import Missing
 from ridgepole.kernels.device import Buffer, Device, Launch, Program, Refused
-from ridgepole.kernels.kernel import Expected, Kernel, find
+from ridgepole.kernels.kernel import Expected, Kernel, Output, find
 
 SEED = 20261201
 MOST_INDEX = 1 << 32
@@ -36,10 +36,11 @@ class Prepared:
     program: Program
     launch: Launch
     sets: tuple[tuple[Buffer, ...], ...]
+    calls: tuple[Callable[[], None], ...]
     error: Error
 
     def run(self, i: int = 0) -> None:
-        self.device.launch(self.program, self.launch, self.sets[i % len(self.sets)], self.sizes)
+        self.calls[i % len(self.calls)]()
 
     @property
     def flops(self) -> float:
@@ -51,10 +52,7 @@ class Prepared:
 
     def output(self, index: int = 0) -> Any:
         """An output of the last call of the first set, as a numpy array."""
-        spec = self.kernel.outputs[index]
-        shape = spec.shape(*self.sizes)
-        held = self.sets[0][len(self.sets[0]) - len(self.kernel.outputs) + index]
-        return self.device.download(held, spec.dtype, _count(shape)).reshape(shape)
+        return _read(self.device, self.kernel.outputs[index], _last(self.sets[0], self.kernel)[index], self.sizes)
 
 
 def prepare(
@@ -78,20 +76,39 @@ def prepare(
     program = device.compile(kernel.source(device.backend), kernel.entry, {**kernel.defines, **(defines or {})})
     geometry = launch or kernel.launch(*sizes)
     inputs = tuple(kernel.make(numpy.random.default_rng(SEED), *sizes))
-    made = [tuple(device.upload(array) for array in (*inputs, *_poisoned(numpy, kernel, sizes)))]
-    found = Prepared(device, kernel, sizes, program, geometry, tuple(made), Error(0.0, 0.0))
-    found.run()
+
+    def made() -> tuple[Buffer, ...]:
+        return tuple(device.upload(array) for array in (*inputs, *_poisoned(numpy, kernel, sizes)))
+
+    def bound(buffers: tuple[Buffer, ...]) -> Callable[[], None]:
+        return device.bind(program, geometry, buffers, sizes)
+
+    first = made()
+    call = bound(first)
+    call()
     device.synchronize()
-    outputs = [found.output(index) for index in range(len(kernel.outputs))]
+    outputs = [
+        _read(device, spec, held, sizes) for spec, held in zip(kernel.outputs, _last(first, kernel), strict=True)
+    ]
     error = _error(numpy, outputs, kernel.reference(inputs, *sizes))
     if not error.relative <= kernel.tolerance:
         raise Refused(
             f"{name} at {_called(kernel, sizes)} on {device.name} gives a wrong result: off by {error.relative:.2g} "
             f"of the norm, where {kernel.tolerance:g} is rounding; not timed"
         )
-    for _ in range(sets - 1):
-        made.append(tuple(device.upload(array) for array in (*inputs, *_poisoned(numpy, kernel, sizes))))
-    return Prepared(device, kernel, sizes, program, geometry, tuple(made), error)
+    rest = tuple(made() for _ in range(sets - 1))
+    calls = (call, *(bound(buffers) for buffers in rest))
+    return Prepared(device, kernel, sizes, program, geometry, (first, *rest), calls, error)
+
+
+def _last(buffers: Sequence[Buffer], kernel: Kernel) -> Sequence[Buffer]:
+    """The buffers that are outputs."""
+    return buffers[len(buffers) - len(kernel.outputs) :]
+
+
+def _read(device: Device, spec: Output, held: Buffer, sizes: tuple[int, ...]) -> Any:
+    shape = spec.shape(*sizes)
+    return device.download(held, spec.dtype, _count(shape)).reshape(shape)
 
 
 def _numpy() -> Any:

@@ -21,10 +21,10 @@ _ERROR = re.compile(r"\((?P<line>\d+)\): (?:catastrophic )?error:? *(?P<what>[^\
 
 
 @dataclass(frozen=True, slots=True)
-class Cubin:
-    """Machine code for one architecture. A thread's registers and spilled bytes, a block's static shared bytes."""
+class Resources:
+    """What a kernel takes on `arch`: a thread's registers, a block's static shared bytes, bytes of spill loads and
+    stores in its code."""
 
-    code: Any
     arch: str
     registers: int
     shared: int
@@ -43,25 +43,38 @@ def core() -> Any:
     return found
 
 
-def cubin(source: str, entry: str, defines: Mapping[str, int], arch: str) -> Cubin:
-    """`entry` of `source` for `arch` ("sm_90a"), by NVRTC. Needs no GPU.
+def build(source: str, entry: str, defines: Mapping[str, int], arch: str) -> Any:
+    """`entry` of `source` for `arch` ("sm_90a") as cuda-core's ObjectCode, by NVRTC. Needs no GPU.
 
     Raises Refused with the compiler's first error and its line, Missing without cuda-core or NVRTC.
     """
-    module = core()
-    # `#line` keeps the compiler's line numbers those of the file.
-    text = "".join(f"#define {name} {value}\n" for name, value in defines.items()) + f'#line 1 "{entry}.cu"\n' + source
-    options = module.ProgramOptions(arch=arch, std="c++17", ptxas_options=["-v"])
+    return _compiled(source, entry, defines, arch)
+
+
+def resources(source: str, entry: str, defines: Mapping[str, int], arch: str) -> Resources:
+    """What the assembler reports of `entry`. Needs no GPU; raises as `build` does."""
     log = io.StringIO()
-    try:
-        code = module.Program(text, "c++", options).compile("cubin", logs=log)
-    except Exception as error:
-        raise _refused(entry, arch, error) from None
+    # A program from NVRTC's cache comes without a report.
+    _compiled(source, entry, defines, arch, log, ptxas_options=["-v"], no_cache=True)
     used = next((found for found in _USED.finditer(log.getvalue()) if found["entry"] == entry), None)
     if used is None:
         raise Refused(f"{entry} for {arch}: the assembler reported no kernel of this name")
     spilled = int(used["stores"]) + int(used["loads"])
-    return Cubin(code, arch, int(used["registers"]), int(used["shared"] or 0), spilled)
+    return Resources(arch, int(used["registers"]), int(used["shared"] or 0), spilled)
+
+
+def _compiled(
+    source: str, entry: str, defines: Mapping[str, int], arch: str, log: io.StringIO | None = None, **options: Any
+) -> Any:
+    module = core()
+    # `#line` keeps the compiler's line numbers those of the file.
+    text = "".join(f"#define {name} {value}\n" for name, value in defines.items()) + f'#line 1 "{entry}.cu"\n' + source
+    known = {name: value for name, value in options.items() if name in module.ProgramOptions.__dataclass_fields__}
+    try:
+        program = module.Program(text, "c++", module.ProgramOptions(arch=arch, std="c++17", **known))
+        return program.compile("cubin", logs=log)
+    except Exception as error:
+        raise _refused(entry, arch, error) from None
 
 
 def _refused(entry: str, arch: str, error: Exception) -> Exception:

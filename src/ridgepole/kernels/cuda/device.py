@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ridgepole.errors import Missing
@@ -19,7 +19,7 @@ MOST_GRID = (0x7FFFFFFF, 65535, 65535)
 
 @dataclass(slots=True)
 class Loaded:
-    """A kernel on the device. `function` is the driver's handle; `packed` keeps what launches point to."""
+    """A kernel on the device, by the driver's handles. `dynamic`: shared bytes its blocks may be given at launch."""
 
     entry: str
     kernel: Any
@@ -28,16 +28,6 @@ class Loaded:
     shared: int
     spilled: int
     dynamic: int = STATIC_SHARED
-    packed: dict[tuple[tuple[int, ...], tuple[int, ...]], Arguments] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """A kernel's arguments as the driver wants them: pointers to values. All of it must outlive the launch."""
-
-    pointers: Any
-    values: tuple[Any, ...]
-    address: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +71,8 @@ class CUDA:
         self._torch = torch = _torch()
         self._driver = driver
         self._index = index
+        # What torch's own compiled code asks: `current_stream()` makes an object at each call.
+        self._stream = torch._C._cuda_getCurrentRawStream
         self.torch: str | None = f"cuda:{index}"
         torch.cuda.set_device(index)
         torch.cuda.init()
@@ -116,12 +108,24 @@ class CUDA:
         return int(self._ask(self._driver.cuDeviceGetAttribute(which, self._index)))
 
     def compile(self, source: str, entry: str, defines: Mapping[str, int]) -> Program:
-        built = compiler.cubin(source, entry, defines, self._arch)
-        kernel = built.code.get_kernel(entry)
+        kernel = compiler.build(source, entry, defines, self._arch).get_kernel(entry)
         handle = getattr(kernel, "handle", None)
         handle = kernel._handle if handle is None else handle
         # The driver takes a CUkernel wherever it takes a CUfunction.
-        return Loaded(entry, handle, self._driver.CUfunction(int(handle)), built.registers, built.shared, built.spilled)
+        function = self._driver.CUfunction(int(handle))
+        which = self._driver.CUfunction_attribute
+
+        def ask(attribute: Any) -> int:
+            return int(self._ask(self._driver.cuKernelGetAttribute(attribute, handle, self._index)))
+
+        return Loaded(
+            entry,
+            handle,
+            function,
+            registers=ask(which.CU_FUNC_ATTRIBUTE_NUM_REGS),
+            shared=ask(which.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
+            spilled=ask(which.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
+        )
 
     def upload(self, array: Any) -> Buffer:
         torch = self._torch
@@ -144,17 +148,27 @@ class CUDA:
         size = numpy.dtype(dtype).itemsize * count
         return buffer.tensor[:size].cpu().numpy().view(dtype)
 
-    def launch(self, program: Program, launch: Launch, buffers: Sequence[Buffer], scalars: Sequence[int]) -> None:
+    def bind(
+        self, program: Program, launch: Launch, buffers: Sequence[Buffer], scalars: Sequence[int]
+    ) -> Callable[[], None]:
         assert isinstance(program, Loaded)
         if launch.shared > program.dynamic:
             self._allow(program, launch.shared)
-        arguments = self._arguments(program, buffers, scalars)
-        stream = self._torch.cuda.current_stream().cuda_stream
-        (error,) = self._driver.cuLaunchKernel(
-            program.function, *launch.grid, *launch.block, launch.shared, stream, arguments.address, 0
-        )
-        if int(error) != 0:
-            self._complain(program, launch, error)
+        addresses = (ctypes.c_void_p(held.address) for held in buffers if isinstance(held, Held))
+        values = (*addresses, *(ctypes.c_uint32(scalar) for scalar in scalars))
+        pointers = (ctypes.c_void_p * max(1, len(values)))(*(ctypes.addressof(value) for value in values))
+        address = ctypes.addressof(pointers)
+        start, stream, function, index = self._driver.cuLaunchKernel, self._stream, program.function, self._index
+        shape = (*launch.grid, *launch.block, launch.shared)
+
+        def call() -> None:
+            (error,) = start(function, *shape, stream(index), address, 0)
+            if error:
+                self._complain(program, launch, error)
+
+        # The driver reads these at each launch: they live as long as the call does.
+        call.held = (pointers, values, tuple(buffers))  # type: ignore[attr-defined]
+        return call
 
     def _complain(self, program: Loaded, launch: Launch, error: Any) -> None:
         shape = f"{launch.blocks:,} blocks of {launch.threads} threads, {launch.shared:,} B shared"
@@ -171,15 +185,6 @@ class CUDA:
         attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self._ask(self._driver.cuKernelSetAttribute(attribute, shared, program.kernel, self._index))
         program.dynamic = shared
-
-    def _arguments(self, program: Loaded, buffers: Sequence[Buffer], scalars: Sequence[int]) -> Arguments:
-        key = (tuple(b.address for b in buffers if isinstance(b, Held)), tuple(scalars))
-        found = program.packed.get(key)
-        if found is None:
-            values = (*(ctypes.c_void_p(a) for a in key[0]), *(ctypes.c_uint32(s) for s in scalars))
-            pointers = (ctypes.c_void_p * max(1, len(values)))(*(ctypes.addressof(value) for value in values))
-            found = program.packed[key] = Arguments(pointers, values, ctypes.addressof(pointers))
-        return found
 
     def occupancy(self, program: Program, block: int, shared: int = 0) -> int:
         """Blocks of `block` threads and `shared` dynamic bytes resident on one SM, by the driver's own count."""

@@ -20,7 +20,7 @@ INSTALL = "pip install 'ridgepole[lab]' (pyopencl and PoCL, which runs OpenCL on
 class Built:
     """A kernel pyopencl built. It says nothing of registers."""
 
-    kernel: Any
+    built: Any
     entry: str
     registers: int | None = None
     shared: int | None = None
@@ -91,7 +91,7 @@ class OpenCL:
         options = [f"-D{name}={value}" for name, value in defines.items()]
         try:
             program = self._cl.Program(self._context, source).build(options)
-            return Built(self._cl.Kernel(program, entry), entry)
+            return Built(program, entry)
         except self._cl.Error as error:
             raise Refused(f"{entry} does not compile for {self.name}: {_said(error)}") from None
 
@@ -111,16 +111,27 @@ class OpenCL:
         self._cl.enqueue_copy(self._queue, array, buffer.memory, is_blocking=True)
         return array
 
-    def launch(self, program: Program, launch: Launch, buffers: Sequence[Buffer], scalars: Sequence[int]) -> None:
+    def bind(
+        self, program: Program, launch: Launch, buffers: Sequence[Buffer], scalars: Sequence[int]
+    ) -> Callable[[], None]:
         import numpy
 
         assert isinstance(program, Built)
+        cl, queue = self._cl, self._queue
         threads = tuple(g * b for g, b in zip(launch.grid, launch.block, strict=True))
-        arguments = [held.memory for held in buffers if isinstance(held, Held)]
-        try:
-            program.kernel(self._queue, threads, launch.block, *arguments, *(numpy.uint32(s) for s in scalars))
-        except self._cl.Error as error:
-            raise Refused(f"{program.entry} cannot be launched on {self.name}: {_said(error)}") from None
+        # A kernel object of its own holds the arguments set in it, and with them the buffers.
+        kernel = cl.Kernel(program.built, program.entry)
+        arguments = (*(held.memory for held in buffers if isinstance(held, Held)), *(numpy.uint32(s) for s in scalars))
+        kernel.set_args(*arguments)
+
+        def call() -> None:
+            try:
+                cl.enqueue_nd_range_kernel(queue, kernel, threads, launch.block)
+            except cl.Error as error:
+                raise Refused(f"{program.entry} cannot be launched on {self.name}: {_said(error)}") from None
+
+        call.arguments = arguments  # type: ignore[attr-defined]
+        return call
 
     def synchronize(self) -> None:
         self._queue.finish()
