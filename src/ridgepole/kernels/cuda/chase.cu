@@ -22,11 +22,11 @@ extern "C" __global__ void chase_shared(const unsigned *next, unsigned *out, uns
 }
 #endif
 
-#ifdef FACTOR
+#ifdef OFFSET
 extern "C" __global__ void chase_registers(const unsigned *seed, unsigned *out, unsigned steps) {
     unsigned i = seed[0];
     long long start = clock64();
-    for (unsigned s = 0; s < steps; s++) i = i * FACTOR + OFFSET;
+    for (unsigned s = 0; s < steps; s++) i = i * i + OFFSET;
     out[0] = i;
     out[1] = (unsigned)(clock64() - start);
 }

@@ -19,11 +19,11 @@ MOST_GRID = (0x7FFFFFFF, 65535, 65535)
 
 @dataclass(slots=True)
 class Loaded:
-    """A kernel on the device, by the driver's handles. `dynamic`: shared bytes its blocks may be given at launch."""
+    """A kernel on the device, with the driver's handle. `dynamic`: shared bytes its blocks may be given at launch."""
 
     entry: str
     kernel: Any
-    function: Any
+    handle: Any
     registers: int
     shared: int
     spilled: int
@@ -73,6 +73,7 @@ class CUDA:
         self._index = index
         # What torch's own compiled code asks: `current_stream()` makes an object at each call.
         self._stream = torch._C._cuda_getCurrentRawStream
+        self._streams: dict[int, Any] = {}
         self.torch: str | None = f"cuda:{index}"
         torch.cuda.set_device(index)
         torch.cuda.init()
@@ -111,8 +112,6 @@ class CUDA:
         kernel = compiler.build(source, entry, defines, self._arch).get_kernel(entry)
         handle = getattr(kernel, "handle", None)
         handle = kernel._handle if handle is None else handle
-        # The driver takes a CUkernel wherever it takes a CUfunction.
-        function = self._driver.CUfunction(int(handle))
         which = self._driver.CUfunction_attribute
 
         def ask(attribute: Any) -> int:
@@ -120,8 +119,8 @@ class CUDA:
 
         return Loaded(
             entry,
+            kernel,
             handle,
-            function,
             registers=ask(which.CU_FUNC_ATTRIBUTE_NUM_REGS),
             shared=ask(which.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
             spilled=ask(which.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
@@ -154,28 +153,27 @@ class CUDA:
         assert isinstance(program, Loaded)
         if launch.shared > program.dynamic:
             self._allow(program, launch.shared)
-        addresses = (ctypes.c_void_p(held.address) for held in buffers if isinstance(held, Held))
-        values = (*addresses, *(ctypes.c_uint32(scalar) for scalar in scalars))
-        pointers = (ctypes.c_void_p * max(1, len(values)))(*(ctypes.addressof(value) for value in values))
-        address = ctypes.addressof(pointers)
-        start, stream, function, index = self._driver.cuLaunchKernel, self._stream, program.function, self._index
-        shape = (*launch.grid, *launch.block, launch.shared)
+        core = compiler.core()
+        arguments = (*(held.address for held in buffers if isinstance(held, Held)), *map(ctypes.c_uint32, scalars))
+        config = core.LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared)
+        start, kernel, stream, index, known = core.launch, program.kernel, self._stream, self._index, self._streams
 
         def call() -> None:
-            (error,) = start(function, *shape, stream(index), address, 0)
-            if error:
-                self._complain(program, launch, error)
+            handle = stream(index)
+            if handle not in known:
+                known[handle] = core.Stream.from_handle(handle)
+            try:
+                start(known[handle], config, kernel, *arguments)
+            except Exception as error:
+                raise self._refused(program, launch, error) from None
 
-        # The driver reads these at each launch: they live as long as the call does.
-        call.held = (pointers, values, tuple(buffers))  # type: ignore[attr-defined]
+        # The arguments are addresses: what is at them lives as long as the call does.
+        call.held = tuple(buffers)  # type: ignore[attr-defined]
         return call
 
-    def _complain(self, program: Loaded, launch: Launch, error: Any) -> None:
+    def _refused(self, program: Loaded, launch: Launch, error: Exception) -> Refused:
         shape = f"{launch.blocks:,} blocks of {launch.threads} threads, {launch.shared:,} B shared"
-        try:
-            self._ask((error,))
-        except Refused as refused:
-            raise Refused(f"{program.entry} cannot be launched ({shape}): {refused}") from None
+        return Refused(f"{program.entry} cannot be launched on {self.name} ({shape}): {' '.join(str(error).split())}")
 
     def _allow(self, program: Loaded, shared: int) -> None:
         """Let blocks of `program` have `shared` bytes, beyond what they get unasked."""
@@ -183,7 +181,7 @@ class CUDA:
         if shared > most:
             raise Refused(f"{program.entry}: {shared:,} B of shared memory a block: {self.name} gives at most {most:,}")
         attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        self._ask(self._driver.cuKernelSetAttribute(attribute, shared, program.kernel, self._index))
+        self._ask(self._driver.cuKernelSetAttribute(attribute, shared, program.handle, self._index))
         program.dynamic = shared
 
     def occupancy(self, program: Program, block: int, shared: int = 0) -> int:
@@ -191,8 +189,9 @@ class CUDA:
         assert isinstance(program, Loaded)
         if shared > program.dynamic:
             self._allow(program, shared)
-        ask = self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
-        return int(self._ask(ask(program.function, block, shared)))
+        # The driver takes a CUkernel wherever it takes a CUfunction.
+        function = self._driver.CUfunction(int(program.handle))
+        return int(self._ask(self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, block, shared)))
 
     def synchronize(self) -> None:
         try:

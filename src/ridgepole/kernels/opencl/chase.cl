@@ -18,10 +18,10 @@ kernel void chase_shared(global const uint *next, global uint *out, uint element
 }
 #endif
 
-#ifdef FACTOR
+#ifdef OFFSET
 kernel void chase_registers(global const uint *seed, global uint *out, uint steps) {
     uint i = seed[0];
-    for (uint s = 0; s < steps; s++) i = i * FACTOR + OFFSET;
+    for (uint s = 0; s < steps; s++) i = i * i + OFFSET;
     out[0] = i;
     out[1] = 0;
 }
