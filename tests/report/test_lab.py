@@ -40,7 +40,7 @@ def made(**changes: object) -> Result:
             Column("seconds", "time", "s"),
             Column("bandwidth", "bandwidth", "B/s", bar=True),
             Column("share", "of datasheet", "share"),
-            Column("note", "", "text"),
+            Column("note", "note", "text"),
         ),
         rows=(
             {"kernel": "add", "seconds": 1e-3, "bandwidth": 4e12, "share": 0.833, "note": ""},

@@ -11,8 +11,10 @@ from ridgepole import units
 from ridgepole.lab.experiment import Column, Experiment, Result, Value
 from ridgepole.report import table
 
-BAR = 24
-"""Columns of a full bar."""
+BAR, LEAST_BAR = 24, 4
+"""Columns of a full bar, where there is room and where there is none."""
+NOTE = 28
+"""Columns that notes get before bars do."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -25,7 +27,7 @@ def render(result: Result, *, width: int = 100, color: bool = False) -> str:
         Text(result.meaning),
     ]
     if result.rows:
-        parts += [Text(""), _table(result)]
+        parts += [Text(""), _table(result, width)]
     if result.stopped:
         parts.append(Text(f"stopped: {result.stopped}; what was measured until then is above", style="yellow"))
     parts += [Text(f"note: {line}", style="dim") for line in result.notes]
@@ -33,35 +35,36 @@ def render(result: Result, *, width: int = 100, color: bool = False) -> str:
     return table.render(parts, width=width, color=color)
 
 
-def _table(result: Result) -> Any:
+def _table(result: Result, width: int) -> Any:
     shown = [column for column in result.columns if any(row.get(column.key) not in (None, "") for row in result.rows)]
-    bars = {column.key: _most(result, column) for column in shown if column.bar}
-    names: list[str] = []
+    cells = {column.key: [cell(row.get(column.key), column) for row in result.rows] for column in shown}
+    note = [column for column in shown if column.key == "note"]
+    taken = sum(1 + max(map(len, (*cells[c.key], c.heading))) for c in shown if c not in note)
+    bars = sum(column.bar for column in shown)
+    left_for_notes = min(NOTE, max(map(len, cells["note"]), default=0)) + 1 if note else 0
+    length = max(LEAST_BAR, min(BAR, (width - taken - left_for_notes) // max(1, bars) - 1))
+    names, columns = [], []
     for column in shown:
-        names += [column.heading, ""] if column.bar else [column.heading]
+        names.append(column.heading)
+        columns.append([Text(text) for text in cells[column.key]])
+        if column.bar:
+            names.append("")
+            most = _most(result, column)
+            columns.append([Text(bar(row.get(column.key), most, length)) for row in result.rows])
     left = {c.heading for c in shown if c.unit == "text"} | {""}
-    rows = []
-    for row in result.rows:
-        cells = []
-        for column in shown:
-            value = row.get(column.key)
-            cells.append(Text(cell(value, column)))
-            if column.bar:
-                cells.append(Text(bar(value, bars[column.key])))
-        rows.append(cells)
-    giving = {c.heading for c in shown if c.key == "note"}
-    return table.fitted(names, rows, left=left, giving=giving)
+    giving = {c.heading for c in note}
+    return table.fitted(names, list(zip(*columns, strict=True)), left=left, giving=giving)
 
 
 def _most(result: Result, column: Column) -> float:
     return max((float(v) for row in result.rows if isinstance(v := row.get(column.key), int | float)), default=0.0)
 
 
-def bar(value: Value, most: float) -> str:
-    """A bar of at most BAR columns, in eighths of one."""
+def bar(value: Value, most: float, length: int = BAR) -> str:
+    """A bar of at most `length` columns, in eighths of one."""
     if not isinstance(value, int | float) or most <= 0:
         return ""
-    eighths = round(float(value) / most * BAR * 8)
+    eighths = round(float(value) / most * length * 8)
     return EIGHTHS[8] * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 

@@ -82,7 +82,7 @@ register(
             Column("spread", "spread", "share"),
             Column("bandwidth", "bandwidth", "B/s", bar=True),
             Column("of_datasheet", "of known", "share"),
-            Column("note", "", "text"),
+            Column("note", "note", "text"),
         ),
         rows=_rows,
         meaning=_meaning,

@@ -1,0 +1,163 @@
+"""How long does a load take, from registers to DRAM? A pointer chase: every load waits for the one before.
+
+No FLOPs; one line a load. Expect steps: flat while the working set fits a level, rising where it no longer does. What a
+load takes beside its own latency, the arithmetic of its address, is measured too and taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ridgepole import units
+from ridgepole.kernels.prepare import Prepared
+from ridgepole.lab import levels
+from ridgepole.lab.bench import Bench
+from ridgepole.lab.experiment import Axis, Column, Experiment, Picture, Row, Series, Value, register
+
+ITEM = 4
+GPU_LINE, CPU_LINE = 128, 64
+"""Bytes of a cache line."""
+SMALLEST = 2 << 10
+GPU_MOST, CPU_PAST = 1 << 30, 4
+"""The largest working set: 1 GiB on a GPU; on a CPU so many last-level caches."""
+STEPS, MOST_STEPS = 20_000, 1 << 18
+"""Loads of one chase: at least so many, and all lines twice while that is not more than MOST_STEPS."""
+REGISTER_STEPS = 100_000
+SHARED = 4096
+"""Elements of the chase in shared memory."""
+NAMES = {"cuda": ("L1", "L2", "HBM"), "metal": ("L1", "L2", "DRAM"), "opencl": ("L1", "L2", "L3", "DRAM")}
+
+
+def sizes(least: int, most: int, quick: bool) -> list[int]:
+    """Working sets in bytes: every power of two, and the point between two of them unless quick."""
+    found, at = [], least
+    while at <= most:
+        found.append(at)
+        if not quick and at * 3 // 2 <= most:
+            found.append(at * 3 // 2)
+        at *= 2
+    return found
+
+
+def _rows(bench: Bench) -> Iterator[Row]:
+    registers = _loads(bench, bench.kernel("chase_registers", REGISTER_STEPS), REGISTER_STEPS)
+    # A CPU's load instruction works out its address itself, within the latency that everyone quotes.
+    taken = (0.0, 0.0) if bench.on_cpu else (_float(registers["raw_seconds"]), _float(registers["cycles"]))
+    yield {**registers, "level": "registers", "bytes": ITEM, "note": "one dependent multiply-add, as in an address"}
+    if not bench.on_cpu:
+        shared = bench.kernel("chase_shared", SHARED, 1, REGISTER_STEPS)
+        yield {**_loads(bench, shared, REGISTER_STEPS), "level": "shared", "bytes": SHARED * ITEM, "note": ""}
+    line = CPU_LINE if bench.on_cpu else GPU_LINE
+    most = CPU_PAST * bench.last_cache if bench.on_cpu else min(GPU_MOST, bench.device.limits.memory // 8)
+    for size in sizes(SMALLEST, most, bench.quick):
+        bench.note(f"chasing through {units.nbytes(size)}")
+        slots = size // line
+        steps = max(STEPS, min(2 * slots, MOST_STEPS))
+        ready = bench.kernel("chase", size // ITEM, line // ITEM, steps)
+        row = _loads(bench, ready, steps, *taken)
+        yield {**row, "level": None, "bytes": size, "note": ""}
+        del ready
+
+
+def _loads(bench: Bench, ready: Prepared, steps: int, address: float = 0.0, cycles: float = 0.0) -> Row:
+    """Seconds and cycles of one load; `address` and `cycles` are what its address takes, and taken off."""
+    ready.run()
+    timing = bench.time(ready.run)
+    raw = timing.low / steps  # whatever disturbs a chase only slows it
+    counted = int(ready.output()[1])
+    clock = bench.device.limits.clock
+    beats = counted / steps if counted else raw * clock if clock else None
+    return {
+        "seconds": max(0.0, raw - address),
+        "cycles": max(0.0, beats - cycles) if beats is not None else None,
+        "raw_seconds": raw,
+        "spread": timing.spread,
+        "counted": bool(counted),
+    }
+
+
+def _float(value: Value) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def found(rows: Sequence[Row]) -> tuple[levels.Level, ...]:
+    """The levels of the chase through memory, by seconds."""
+    return levels.find([(_float(r["bytes"]), _float(r["seconds"])) for r in rows if r["level"] is None])
+
+
+def named(rows: Sequence[Row], backend: str) -> list[tuple[str, levels.Level]]:
+    """Levels with names: the first are the caches in order, the last is the memory; a cache may not show."""
+    known = found(rows)
+    names = NAMES[backend]
+    if len(known) <= len(names):
+        return list(zip((*names[: len(known) - 1], names[-1]), known, strict=True))
+    middle = [f"level {i + 1}" for i in range(len(known) - 1)]
+    return list(zip((*middle, names[-1]), known, strict=True))
+
+
+def cycles_at(rows: Sequence[Row], level: levels.Level) -> float | None:
+    """Median cycles of the points of a level."""
+    held = sorted(
+        float(r["cycles"])
+        for r in rows
+        if r["level"] is None and r["cycles"] is not None and level.least <= _float(r["bytes"]) <= level.most
+    )
+    return held[len(held) // 2] if held else None
+
+
+def _meaning(rows: Sequence[Row], bench: Bench) -> str:
+    said = []
+    for row in rows:
+        if row["level"] is not None:
+            said.append(f"{row['level']} {_both(float(row['seconds'] or 0), row['cycles'])}")
+    for name, level in named(rows, bench.device.backend):
+        cycles = cycles_at(rows, level)
+        span = f"up to {units.nbytes(level.most)}" if name != NAMES[bench.device.backend][-1] else "beyond"
+        said.append(f"{name} ({span}) {_both(level.latency, cycles)}{_published(bench, name, cycles)}")
+    return "A load that the next one waits for takes: " + "; ".join(said) + "."
+
+
+def _both(seconds: float, cycles: object) -> str:
+    return f"{units.seconds(seconds)}" + (f", {cycles:.0f} cycles" if isinstance(cycles, int | float) else "")
+
+
+def _published(bench: Bench, name: str, cycles: float | None) -> str:
+    """The catalog's figure beside ours, where it has one."""
+    level = {"L1": "shared", "L2": "l2", "HBM": "dram"}.get(name)
+    machine = bench.machine
+    known = machine.level(level) if machine is not None and level is not None and not bench.on_cpu else None
+    clock = machine.limits.clock if machine is not None else None
+    if known is None or known.latency is None or clock is None or cycles is None:
+        return ""
+    return f" (published {known.latency.value * clock.value:.0f})"
+
+
+def _picture(rows: Sequence[Row], bench: Bench) -> Picture:
+    chased = [r for r in rows if r["level"] is None]
+    line = Series("chase", tuple(_float(r["bytes"]) for r in chased), tuple(_float(r["seconds"]) for r in chased))
+    marks = tuple((f"{name} ends", level.most) for name, level in named(rows, bench.device.backend)[:-1])
+    return Picture("Latency by working set", Axis("working set", "B", 2), Axis("a load", "s", 10), (line,), marks)
+
+
+register(
+    Experiment(
+        name="latency",
+        question="How long does a load take, from registers to memory?",
+        columns=(
+            Column("level", "level", "text"),
+            Column("bytes", "working set", "B"),
+            Column("seconds", "a load", "s", bar=True),
+            Column("cycles", "cycles", "cycles"),
+            Column("raw_seconds", "with its address", "s"),
+            Column("spread", "spread", "share"),
+            Column("note", "note", "text"),
+        ),
+        rows=_rows,
+        meaning=_meaning,
+        picture=_picture,
+        notes=(
+            "cycles are the device's own count where it has one, else time x its highest clock",
+            "a working set far past the last cache misses the TLB as well, and that is in the figure",
+        ),
+    )
+)
