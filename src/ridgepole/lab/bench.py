@@ -105,6 +105,13 @@ class Bench:
 
         return run
 
+    def unit(self, dtype: str) -> Unit:
+        """Where products of `dtype` run: float32 and float64 on the vector unit, narrower ones on the tensor unit.
+
+        A CPU's ceilings are kept the same way.
+        """
+        return "vector" if dtype in ("float32", "float64") else "tensor"
+
     def most_bandwidth(self) -> float | None:
         """Bytes a second that device memory cannot exceed, by the datasheet; None where only measurements are known."""
         if self.machine is None or self.on_cpu:

@@ -49,7 +49,7 @@ def _best(bench: Bench, unit: Unit, dtype: str, elements: str) -> Peak:
     for side in QUICK_SIDES if bench.quick else SIDES:
         try:
             product = _product(bench.torch, bench.device.torch, dtype, elements, side)
-            with _products_in(bench.torch, "high" if dtype == "tf32" else "highest"):
+            with products_in(bench.torch, "high" if dtype == "tf32" else "highest"):
                 timing = bench.time(bench.framework(product))
         except (RuntimeError, AttributeError, NotImplementedError) as error:
             said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
@@ -76,7 +76,7 @@ def _product(torch: Any, device: str | None, dtype: str, elements: str, side: in
 
 
 @contextmanager
-def _products_in(torch: Any, precision: str) -> Iterator[None]:
+def products_in(torch: Any, precision: str) -> Iterator[None]:
     """Lets products of float32 run in TF32 ("high"), or not ("highest"), and puts the setting back."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)

@@ -13,6 +13,9 @@ from ridgepole.kernels.device import Device, Run
 Method = Literal["waited", "queued", "graph"]
 
 SAMPLES = 9
+LEAST_SAMPLES = 3
+PATIENCE = 1.0
+"""Seconds that all samples of one timing may take together, but for the least number of them."""
 BATCH = 5e-3
 """Seconds of device work in one sample of queued calls: launch and clock-reading costs vanish in it."""
 QUICK = 0.25
@@ -43,9 +46,9 @@ class Timing:
 
 def waited(device: Device, run: Run, *, quick: bool = False) -> Timing:
     """Each call waited for."""
-    _warm(device, run)
+    once = _warm(device, run)
     times = []
-    for i in range(_samples(quick) * 3):
+    for i in range(_samples(quick, once) * 3):
         start = time.perf_counter()
         run(i)
         device.synchronize()
@@ -57,7 +60,7 @@ def queued(device: Device, run: Run, *, quick: bool = False) -> Timing:
     """Many queued, one wait. The count fills a few milliseconds of device time."""
     once = _warm(device, run)
     count = _count(once, quick)
-    return _timing([device.elapsed(run, count) / count for _ in range(_samples(quick))], "queued")
+    return _timing([device.elapsed(run, count) / count for _ in range(_samples(quick, once * count))], "queued")
 
 
 def graphed(device: Device, run: Run, *, count: int = 100, quick: bool = False) -> Timing | None:
@@ -69,12 +72,14 @@ def graphed(device: Device, run: Run, *, count: int = 100, quick: bool = False) 
     again: Callable[[int], object] = lambda i: replay()  # noqa: E731
     once = _warm(device, again)
     replays = _count(once, quick)
-    times = [device.elapsed(again, replays) / replays / count for _ in range(_samples(quick))]
+    times = [device.elapsed(again, replays) / replays / count for _ in range(_samples(quick, once * replays))]
     return _timing(times, "graph")
 
 
-def _samples(quick: bool) -> int:
-    return max(3, round(SAMPLES * QUICK)) if quick else SAMPLES
+def _samples(quick: bool, seconds: float) -> int:
+    """How many samples of `seconds` each: fewer where they are long."""
+    share = QUICK if quick else 1.0
+    return max(LEAST_SAMPLES, min(round(SAMPLES * share), int(PATIENCE * share / max(seconds, 1e-9))))
 
 
 def _warm(device: Device, run: Run) -> float:

@@ -90,11 +90,11 @@ def _gpu(torch: Any) -> Described | None:
             p.name, p.total_memory, p.multi_processor_count, getattr(p, "warp_size", None), f"{p.major}.{p.minor}"
         )
     if getattr(torch.backends, "mps", None) is not None and torch.backends.mps.is_available():
-        return _apple()
+        return apple()
     return None
 
 
-def _apple() -> Described:
+def apple() -> Described:
     cores = re.search(r'"gpu-core-count"\s*=\s*(\d+)', _said("ioreg", "-rc", "AGXAccelerator", "-d", "1"))
     return Described(_apple_name(), None, int(cores[1]) if cores else None, None, "")
 

@@ -13,8 +13,10 @@ from ridgepole.report import table
 
 BAR, LEAST_BAR = 24, 4
 """Columns of a full bar, where there is room and where there is none."""
-NOTE = 28
-"""Columns that notes get before bars do."""
+GAP = 2
+"""Columns between two of the table."""
+NOTE = "note"
+"""The key of the column that says what its row cannot."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -27,7 +29,7 @@ def render(result: Result, *, width: int = 100, color: bool = False) -> str:
         Text(result.meaning),
     ]
     if result.rows:
-        parts += [Text(""), _table(result, width)]
+        parts += [Text(""), *_table(result, width)]
     if result.stopped:
         parts.append(Text(f"stopped: {result.stopped}; what was measured until then is above", style="yellow"))
     parts += [Text(f"note: {line}", style="dim") for line in result.notes]
@@ -35,25 +37,29 @@ def render(result: Result, *, width: int = 100, color: bool = False) -> str:
     return table.render(parts, width=width, color=color)
 
 
-def _table(result: Result, width: int) -> Any:
+def _table(result: Result, width: int) -> list[Any]:
+    """The table, and under it the notes that had no room in it."""
     shown = [column for column in result.columns if any(row.get(column.key) not in (None, "") for row in result.rows)]
     cells = {column.key: [cell(row.get(column.key), column) for row in result.rows] for column in shown}
-    note = [column for column in shown if column.key == "note"]
-    taken = sum(1 + max(map(len, (*cells[c.key], c.heading))) for c in shown if c not in note)
     bars = sum(column.bar for column in shown)
-    left_for_notes = min(NOTE, max(map(len, cells["note"]), default=0)) + 1 if note else 0
-    length = max(LEAST_BAR, min(BAR, (width - taken - left_for_notes) // max(1, bars) - 1))
+    taken = sum(GAP + max(map(len, (*cells[c.key], c.heading))) for c in shown if c.key != NOTE) + bars * (LEAST_BAR + GAP)
+    below: list[Any] = []
+    if NOTE in cells and taken + max(map(len, cells[NOTE])) >= width:
+        numbers = {text: i + 1 for i, text in enumerate(dict.fromkeys(filter(None, cells[NOTE])))}
+        cells[NOTE] = [f"[{numbers[text]}]" if text else "" for text in cells[NOTE]]
+        below = [Text(f"[{number}] {text}", style="dim") for text, number in numbers.items()]
+    taken += max(map(len, cells.get(NOTE, [""]))) + GAP
+    length = LEAST_BAR + max(0, min(BAR - LEAST_BAR, (width - taken) // max(1, bars)))
     names, columns = [], []
     for column in shown:
-        names.append(column.heading)
+        names.append("" if column.key == NOTE else column.heading)
         columns.append([Text(text) for text in cells[column.key]])
         if column.bar:
             names.append("")
             most = _most(result, column)
             columns.append([Text(bar(row.get(column.key), most, length)) for row in result.rows])
     left = {c.heading for c in shown if c.unit == "text"} | {""}
-    giving = {c.heading for c in note}
-    return table.fitted(names, list(zip(*columns, strict=True)), left=left, giving=giving)
+    return [table.fitted(names, list(zip(*columns, strict=True)), left=left), *below]
 
 
 def _most(result: Result, column: Column) -> float:
