@@ -83,7 +83,9 @@ class Bench:
 
     def sets(self, held: int) -> int:
         """How many sets of `held` bytes it takes to pass the last-level cache, at least one."""
-        return max(1, min(64, round(SETS_BYTES * self.last_cache / held))) if held < SETS_BYTES * self.last_cache else 1
+        if not 0 < held < SETS_BYTES * self.last_cache:
+            return 1
+        return max(1, min(64, round(SETS_BYTES * self.last_cache / held)))
 
     def time(self, run: Run, method: Method = "queued") -> Timing:
         """Times `run` in one of the named ways. "graph" falls back to "queued" where there are no graphs."""
