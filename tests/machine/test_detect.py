@@ -112,7 +112,7 @@ def test_measuring_here_takes_seconds_and_gives_what_a_cpu_can_have(monkeypatch:
 def test_an_apple_machine_says_how_many_cores_its_gpu_has(monkeypatch: pytest.MonkeyPatch) -> None:
     said = {"ioreg": '  | "gpu-core-count" = 30\n', "sysctl": "Apple M3 Max\n"}
     monkeypatch.setattr(detect, "_said", lambda *command: said[command[0]])
-    described = detect._apple()
+    described = detect.apple()
     assert (described.name, described.sms) == ("Apple M3 Max", 30)
 
 

@@ -95,6 +95,7 @@ def _gpu(torch: Any) -> Described | None:
 
 
 def apple() -> Described:
+    """This Mac's GPU, as sysctl and ioreg tell of it; no name, no cores where they do not."""
     cores = re.search(r'"gpu-core-count"\s*=\s*(\d+)', _said("ioreg", "-rc", "AGXAccelerator", "-d", "1"))
     return Described(_apple_name(), None, int(cores[1]) if cores else None, None, "")
 

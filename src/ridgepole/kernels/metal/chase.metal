@@ -25,11 +25,11 @@ kernel void chase_shared(device const uint *next [[buffer(0)]], device uint *out
 }
 #endif
 
-#ifdef FACTOR
+#ifdef OFFSET
 kernel void chase_registers(device const uint *seed [[buffer(0)]], device uint *out [[buffer(1)]],
                             constant uint &steps [[buffer(2)]]) {
     uint i = seed[0];
-    for (uint s = 0; s < steps; s++) i = i * FACTOR + OFFSET;
+    for (uint s = 0; s < steps; s++) i = i * i + OFFSET;
     out[0] = i;
     out[1] = 0;
 }
