@@ -15,6 +15,8 @@ from ridgepole.lab.timing import Timing
 RUNGS = ("matmul_naive", "matmul_tiled16", "matmul_tiled32", "matmul_registers")
 TILE = {"matmul_naive": 1, "matmul_tiled16": 16, "matmul_tiled32": 32, "matmul_registers": 64}
 """Side of the tile for which A and B are read once."""
+SHARED_READS = {"matmul_tiled16": 2.0, "matmul_tiled32": 2.0, "matmul_registers": 0.5}
+"""Elements read from shared memory for a multiply-add: one of A and one of B, or 4 and 4 for 16."""
 VENDOR = "vendor library"
 SAMPLE = 256
 """Rows of the vendor's product that are held to float64."""
@@ -77,3 +79,8 @@ def vendor_dtypes(bench: Bench) -> tuple[str, ...]:
         bench.note(str(error))
         return ()
     return ("float32", "tf32", "bfloat16") if bench.device.backend == "cuda" else ("float32",)
+
+
+def first_line(error: BaseException) -> str:
+    """What went wrong in torch, without its dump."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
