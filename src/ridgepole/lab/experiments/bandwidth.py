@@ -20,7 +20,7 @@ MOST_ELEMENTS = 1 << 28
 
 def elements(bench: Bench) -> int:
     """Elements of one array: past the caches, a power of two, at most 1 GiB."""
-    wanted = PAST_CACHE * bench.last_cache // ITEM
+    wanted = (1 if bench.quick else PAST_CACHE) * bench.last_cache // ITEM
     if not bench.on_cpu and not bench.quick:
         wanted = MOST_ELEMENTS
     least = 1 << max(22, wanted - 1).bit_length() if wanted > 1 << 22 else 1 << 22

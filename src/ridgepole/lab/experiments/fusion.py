@@ -26,7 +26,8 @@ MOVED = {TWO: 4.0 * ITEM, ONE: 2.0 * ITEM, EAGER: 4.0 * ITEM}
 
 def sizes(bench: Bench) -> list[int]:
     """From a few KB, where launching is all, to well past the last cache."""
-    most = min(MOST, 1 << (PAST_CACHE * bench.last_cache // ITEM).bit_length())
+    past = 1 if bench.quick else PAST_CACHE
+    most = min(MOST, 1 << (past * bench.last_cache // ITEM - 1).bit_length())
     found = [most]
     while found[-1] // STEP >= SMALL:
         found.append(found[-1] // STEP)

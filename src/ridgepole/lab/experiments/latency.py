@@ -85,14 +85,17 @@ def found(rows: Sequence[Row]) -> tuple[levels.Level, ...]:
     return levels.find([(_float(r["bytes"]), _float(r["seconds"])) for r in rows if r["level"] is None])
 
 
-def named(rows: Sequence[Row], backend: str) -> list[tuple[str, levels.Level]]:
-    """Levels with names: the first are the caches in order, the last is the memory; a cache may not show."""
+def named(rows: Sequence[Row], backend: str, last_cache: int) -> list[tuple[str, levels.Level]]:
+    """Levels with names: caches in order, and the memory last where the chase went past the caches.
+
+    A cache may not show, so more than the names there are means that none can be given.
+    """
     known = found(rows)
-    names = NAMES[backend]
-    if len(known) <= len(names):
-        return list(zip((*names[: len(known) - 1], names[-1]), known, strict=True))
-    middle = [f"level {i + 1}" for i in range(len(known) - 1)]
-    return list(zip((*middle, names[-1]), known, strict=True))
+    *caches, memory = NAMES[backend]
+    past = bool(known) and known[-1].most > last_cache
+    inner = known[:-1] if past else known
+    names = caches if len(inner) <= len(caches) else [f"level {i + 1}" for i in range(len(inner))]
+    return [*zip(names, inner, strict=False), *([(memory, known[-1])] if past else [])]
 
 
 def cycles_at(rows: Sequence[Row], level: levels.Level) -> float | None:
@@ -110,7 +113,7 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
     for row in rows:
         if row["level"] is not None:
             said.append(f"{row['level']} {_both(float(row['seconds'] or 0), row['cycles'])}")
-    for name, level in named(rows, bench.device.backend):
+    for name, level in named(rows, bench.device.backend, bench.last_cache):
         cycles = cycles_at(rows, level)
         span = f"up to {units.nbytes(level.most)}" if name != NAMES[bench.device.backend][-1] else "beyond"
         said.append(f"{name} ({span}) {_both(level.latency, cycles)}{_published(bench, name, cycles)}")
@@ -135,7 +138,9 @@ def _published(bench: Bench, name: str, cycles: float | None) -> str:
 def _picture(rows: Sequence[Row], bench: Bench) -> Picture:
     chased = [r for r in rows if r["level"] is None]
     line = Series("chase", tuple(_float(r["bytes"]) for r in chased), tuple(_float(r["seconds"]) for r in chased))
-    marks = tuple((f"{name} ends", level.most) for name, level in named(rows, bench.device.backend)[:-1])
+    marks = tuple(
+        (f"{name} ends", level.most) for name, level in named(rows, bench.device.backend, bench.last_cache)[:-1]
+    )
     return Picture("Latency by working set", Axis("working set", "B", 2), Axis("a load", "s", 10), (line,), marks)
 
 
