@@ -20,10 +20,10 @@ from ridgepole.kernels.device import Refused
 from ridgepole.kernels.kernel import find, kernels
 from ridgepole.kernels.prepare import prepare
 
-from .metal_shim.shim import Shim, compiler, sanitized
-from .metal_shim.signature import bare, signatures
+from .metal_shim.shim import NO_COMPILER, Shim, compiler, sanitized
+from .metal_shim.signature import signatures
 
-pytestmark = pytest.mark.skipif(compiler() is None, reason="the shim for Metal needs a C++ compiler: there is none")
+pytestmark = pytest.mark.skipif(compiler() is None, reason=NO_COMPILER)
 
 SIZES: dict[str, tuple[tuple[int, ...], ...]] = {
     "add": ((1024,), (1,), (1000,)),
@@ -145,7 +145,8 @@ def test_a_kernel_declares_the_librarys_arguments_in_their_order(name: str) -> N
 def test_a_text_is_ascii_and_says_which_library_it_uses(name: str) -> None:
     text = resources.files("ridgepole.kernels.metal").joinpath(name).read_bytes().decode("ascii")
     assert "#include <metal_stdlib>\nusing namespace metal;\n" in text
-    assert "dynamic" not in bare(text) and "[[threadgroup(" not in text
+    # torch has no way to give threadgroup memory at launch.
+    assert "[[threadgroup(" not in text
 
 
 @pytest.mark.parametrize(

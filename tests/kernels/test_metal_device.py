@@ -16,7 +16,7 @@ from ridgepole.kernels.prepare import prepare
 from ridgepole.machine import detect
 
 from .metal_shim import torch_mps
-from .metal_shim.shim import Shim, compiler
+from .metal_shim.shim import NO_COMPILER, Shim, compiler
 
 pytest.importorskip("torch")
 
@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def torch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     if compiler() is None:
-        pytest.skip("the shim for Metal needs a C++ compiler: there is none")
+        pytest.skip(NO_COMPILER)
     made = torch_mps.stand_in(Shim(folder))
     monkeypatch.setitem(sys.modules, "torch", made)
     return made

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,12 +25,16 @@ PATTERN = "-ftrivial-auto-var-init=pattern"
 """Gives what a thread leaves unset a value that no right result has."""
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0", "UBSAN_OPTIONS": "print_stacktrace=0"}
+NO_COMPILER = "the shim for Metal needs Linux and a C++ compiler, and here is none"
 _ASAN = re.compile(r"AddressSanitizer: ([\w-]+)")
 _UBSAN = re.compile(r"runtime error: ([^\n]+)")
 _NOISE = "ASan doesn't fully support makecontext"
 
 
 def compiler() -> str | None:
+    """The C++ compiler, on Linux: the driver takes its sections and fibers as ELF and glibc have them."""
+    if sys.platform != "linux":
+        return None
     return shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
 
 
