@@ -83,11 +83,7 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
         why = "none was timed" if not run else "this device's memory bandwidth is not known"
         return f"By arithmetic, tile by tile: {arithmetic}; {why}, so nothing is said of the caches."
     spared = [row for row in run if (number(row, "factor") or 0) > 1]
-    said = [
-        f"a tile of {row['tile']} asked {units.rate_bytes(number(row, 'asked_rate') or 0)}, {number(row, 'factor'):.1f}x "
-        f"as much, so that caches gave {units.percent(number(row, 'cached') or 0)} of it at least"
-        for row in spared
-    ]
+    said = [_caches(row) for row in spared]
     alone = [row for row in run if row not in spared]
     if alone:
         rates = ", ".join(units.rate_bytes(number(row, "asked_rate") or 0) for row in alone)
@@ -105,6 +101,15 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
     return (
         f"At n = {number(run[0], 'n') or 0:,.0f}, against {units.rate_bytes(memory)} of memory: {'; '.join(said)}."
         f" By arithmetic: {arithmetic}.{end}"
+    )
+
+
+def _caches(row: Row) -> str:
+    """What one tile asked a second that memory cannot have given."""
+    rate, factor, cached = (number(row, key) or 0.0 for key in ("asked_rate", "factor", "cached"))
+    return (
+        f"a tile of {row['tile']} asked {units.rate_bytes(rate)}, {factor:.1f}x as much, so that caches gave "
+        f"{units.percent(cached)} of it at least"
     )
 
 
