@@ -52,10 +52,11 @@ def show(name: str, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> int:
     """What works on this machine, by trying it, and why not."""
-    from ridgepole.machine.doctor import checkup
+    from ridgepole.kernels import doctor as kernels_doctor
+    from ridgepole.machine import doctor as machine_doctor
     from ridgepole.report import machine_text
 
-    checks = checkup()
+    checks = (*machine_doctor.checkup(), *kernels_doctor.checkup())
     if as_json:
         rows = [{"name": c.name, "ok": c.ok, "detail": c.detail, "fix": c.fix} for c in checks]
         output.say(json.dumps({"schema": 1, "checks": rows}, indent=1) + "\n")

@@ -42,8 +42,6 @@ def _all() -> Iterator[Check]:
             "CPU profiler", lambda: _profiler(torch, gpu=False), "reinstall torch: kineto is missing from this build"
         )
         yield from _cuda(torch)
-        yield _mps(torch)
-    yield _opencl()
     yield _transformers()
     yield _home()
 
@@ -120,27 +118,6 @@ def _cuda(torch: Any) -> Iterator[Check]:
         f"{runtime} profiler",
         lambda: _profiler(torch, gpu=True),
         "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: run as root, or set NVreg_RestrictProfilingToAdminUsers=0",
-    )
-
-
-def _mps(torch: Any) -> Check:
-    backend = getattr(torch.backends, "mps", None)
-    if sys.platform != "darwin" or backend is None:
-        return Check("Metal", None, "not an Apple machine")
-    if not backend.is_available():
-        return Check("Metal", False, "torch finds no Metal device", "macOS 12.3 or newer, and a torch built with MPS")
-    return _tried("Metal", lambda: f"a sum on the device gave {torch.ones(8, device='mps').sum().item():g}", "")
-
-
-def _opencl() -> Check:
-    try:
-        import pyopencl
-    except Exception:
-        return Check("OpenCL", None, "pyopencl is not installed", "pip install pyopencl pocl-binary-distribution")
-    return _tried(
-        "OpenCL",
-        lambda: ", ".join(f"{p.name} ({len(p.get_devices())} devices)" for p in pyopencl.get_platforms()),
-        "no platform: pip install pocl-binary-distribution",
     )
 
 
