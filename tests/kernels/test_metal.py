@@ -23,8 +23,6 @@ from ridgepole.kernels.prepare import prepare
 from .metal_shim.shim import NO_COMPILER, Shim, compiler, sanitized
 from .metal_shim.signature import signatures
 
-pytestmark = pytest.mark.skipif(compiler() is None, reason=NO_COMPILER)
-
 SIZES: dict[str, tuple[tuple[int, ...], ...]] = {
     "add": ((1024,), (1,), (1000,)),
     "add_wide": ((1024,), (1,), (1003,), (1025,)),
@@ -63,7 +61,17 @@ BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if compiler() is None:
+        pytest.skip(NO_COMPILER)
     return tmp_path_factory.mktemp("metal")
+
+
+@pytest.fixture
+def watched(folder: Path) -> Path:
+    """The folder, where the compiler can watch for accesses that leave their array."""
+    if not sanitized():
+        pytest.skip("this compiler has no sanitizers of addresses and behaviour")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +184,6 @@ def test_a_barrier_that_does_not_order_threadgroup_memory_is_refused(folder: Pat
         prepare(broken, "matmul_tiled16", 16, 16, 16)
 
 
-@pytest.mark.skipif(compiler() is not None and not sanitized(), reason="this compiler has no address sanitizer")
 @pytest.mark.parametrize(
     ("name", "sizes", "guard", "without"),
     [
@@ -193,22 +200,20 @@ def test_a_barrier_that_does_not_order_threadgroup_memory_is_refused(folder: Pat
     ],
 )
 def test_without_its_guard_a_kernel_leaves_its_buffers_and_is_caught(
-    folder: Path, name: str, sizes: tuple[int, ...], guard: str, without: str
+    watched: Path, name: str, sizes: tuple[int, ...], guard: str, without: str
 ) -> None:
     with pytest.raises(Refused, match="heap-buffer-overflow"):
-        prepare(Shim(folder, edit=changed(guard, without)), name, *sizes)
+        prepare(Shim(watched, edit=changed(guard, without)), name, *sizes)
 
 
-@pytest.mark.skipif(compiler() is not None and not sanitized(), reason="this compiler has no sanitizer of behaviour")
-def test_an_index_past_a_threadgroup_array_is_caught(folder: Path) -> None:
-    broken = Shim(folder, edit=changed("tile_a[t.y][i]", "tile_a[t.y][i + 1]"))
+def test_an_index_past_a_threadgroup_array_is_caught(watched: Path) -> None:
+    broken = Shim(watched, edit=changed("tile_a[t.y][i]", "tile_a[t.y][i + 1]"))
     with pytest.raises(Refused, match="index 16 out of bounds"):
         prepare(broken, "matmul_tiled16", 16, 16, 16)
 
 
-@pytest.mark.skipif(compiler() is not None and not sanitized(), reason="this compiler has no sanitizer of behaviour")
-def test_a_wide_access_that_is_not_aligned_is_caught(folder: Path) -> None:
-    broken = Shim(folder, edit=changed("(device const float4 *)a)", "(device const float4 *)(a + 1))"))
+def test_a_wide_access_that_is_not_aligned_is_caught(watched: Path) -> None:
+    broken = Shim(watched, edit=changed("(device const float4 *)a)", "(device const float4 *)(a + 1))"))
     with pytest.raises(Refused, match="misaligned address"):
         prepare(broken, "add_wide", 1024)
 

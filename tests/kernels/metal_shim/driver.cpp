@@ -14,6 +14,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <string>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <vector>

@@ -3,7 +3,7 @@
 What torch does with a call was read in its source (torch/csrc/mps/Module.cpp, aten/src/ATen/native/mps/
 OperationUtils.mm, as of 2026; 2.8's library for macOS has the same words): a tensor is bound to the buffer of its place
 among the arguments, at its storage offset; an integer is 64 bits wide unless `arg_casts` says "int32", which keeps the
-lower 32; `threads` counts all threads, not blocks, and where it is given a kernel needs no argument; the source is ASCII.
+lower 32; `threads` counts all threads, not blocks, and where it is given a kernel needs no argument; a source is ASCII.
 """
 
 from __future__ import annotations
