@@ -56,10 +56,10 @@ def waited(device: Device, run: Run, *, quick: bool = False) -> Timing:
     return _timing(times, "waited")
 
 
-def queued(device: Device, run: Run, *, quick: bool = False) -> Timing:
-    """Many queued, one wait. The count fills a few milliseconds of device time."""
+def queued(device: Device, run: Run, *, quick: bool = False, count: int | None = None) -> Timing:
+    """Many queued, one wait. The count fills a few milliseconds of device time, where it is not given."""
     once = _warm(device, run)
-    count = _count(once, quick)
+    count = count or _count(once, quick)
     return _timing([device.elapsed(run, count) / count for _ in range(_samples(quick, once * count))], "queued")
 
 
