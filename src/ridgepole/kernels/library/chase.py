@@ -39,10 +39,11 @@ def _make(random: Any, elements: int, stride: int, steps: int) -> Sequence[Any]:
 
 
 def _reference(inputs: Sequence[Any], elements: int, stride: int, steps: int) -> Sequence[Expected]:
-    following = inputs[0]
+    # A memoryview is indexed several times faster than the array; the cycle is known, so no step is walked twice.
+    following = memoryview(inputs[0])
     at = 0
     for _ in range(steps % max(1, elements // stride)):
-        at = int(following[at])
+        at = following[at]
     return (Expected([at]),)
 
 
