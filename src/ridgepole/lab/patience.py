@@ -30,9 +30,7 @@ class Patience:
         seconds = self.predicted(kind, flops)
         if seconds is None or seconds <= self.most:
             return ""
-        return (
-            f"not run: {units.seconds(seconds)} a call at its rate so far, and {units.seconds(self.most)} is the most"
-        )
+        return f"not run: by its rate so far, a call takes more than {units.seconds(self.most)}"
 
     def learn(self, kind: str, flops: float, seconds: float) -> None:
         if seconds > 0:

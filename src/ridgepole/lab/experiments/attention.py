@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 from ridgepole import units
@@ -31,16 +30,6 @@ ITEM = 4
 PASSES = 4
 """Times that three kernels move the n x n matrix: scores out, in, their softmax out, in."""
 TILED, NAIVE, VENDOR, VENDOR_HALF = "tiled", "three kernels", "torch sdpa", "torch sdpa, bfloat16"
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One way to compute it: what it is called, its dtype, and the call, None where torch is missing."""
-
-    name: str
-    dtype: str
-    act: Callable[[], Any]
-    error: Callable[[], float]
 
 
 def flops(heads: int, n: int) -> float:
@@ -67,7 +56,7 @@ def _rows(bench: Bench) -> Iterator[Row]:
         bench.note(f"{TILED}, n = {n}")
         why = limit.why_not(TILED, work)
         if why:
-            yield _not_run(heads, n, TILED, why)
+            yield _not_run(heads, n, TILED, why, limit.predicted(TILED, work))
         else:
             ready = bench.kernel("attention", heads, n)
             timing = bench.time(ready.run)
@@ -78,7 +67,7 @@ def _rows(bench: Bench) -> Iterator[Row]:
             bench.note(f"{name}, n = {n}")
             why = limit.why_not(name, work)
             if why:
-                yield _not_run(heads, n, name, why)
+                yield _not_run(heads, n, name, why, limit.predicted(name, work))
                 continue
             try:
                 row = _framework(bench, heads, n, name)
@@ -135,8 +124,8 @@ def _error(torch: Any, q: Any, k: Any, v: Any, out: Any) -> float:
     return float((out - reference).norm() / reference.norm())
 
 
-def _not_run(heads: int, n: int, name: str, why: str) -> Row:
-    return {"n": n, "heads": heads, "way": name, "seconds": None, "note": why}
+def _not_run(heads: int, n: int, name: str, why: str, would_take: float | None = None) -> Row:
+    return {"n": n, "heads": heads, "way": name, "seconds": None, "would_take": would_take, "note": why}
 
 
 def _row(bench: Bench, heads: int, n: int, name: str, dtype: str, timing: Timing, error: float) -> Row:

@@ -33,7 +33,7 @@ def _rows(bench: Bench) -> Iterator[Row]:
             bench.note(f"{name}, n = {n}")
             why = limit.why_not(name, flops)
             if why:
-                yield _not_run(n, name, why)
+                yield _not_run(n, name, why, limit.predicted(name, flops))
                 continue
             try:
                 timed = vendor(bench, n, dtype)
@@ -48,15 +48,15 @@ def _rows(bench: Bench) -> Iterator[Row]:
             bench.note(f"{name}, n = {n}")
             why = limit.why_not(name, flops)
             if why:
-                yield _not_run(n, name, why)
+                yield _not_run(n, name, why, limit.predicted(name, flops))
                 continue
             timed = rung(bench, name, n)
             limit.learn(name, flops, timed.timing.low)
             yield _row(bench, timed, "float32", roof)
 
 
-def _not_run(n: int, name: str, why: str) -> Row:
-    return {"n": n, "rung": name, "rate": None, "note": why}
+def _not_run(n: int, name: str, why: str, would_take: float | None = None) -> Row:
+    return {"n": n, "rung": name, "rate": None, "would_take": would_take, "note": why}
 
 
 def _row(bench: Bench, timed: Timed, dtype: str, roof: float | None) -> Row:
@@ -96,7 +96,8 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
     if roof:
         said[0] += f", {units.percent(rates[best] / roof)} of the vendor library's {units.rate_flops(roof)}"
     share = number(at[best], "of_peak")
-    said[0] += f" ({units.percent(share)} of the fp32 peak)." if share is not None else "."
+    peak = "fp32 rate measured of this CPU" if bench.on_cpu else "fp32 peak"
+    said[0] += f" ({units.percent(share)} of the {peak})." if share is not None else "."
     said.append("Rung by rung: " + "; ".join(_steps(rates, int(n))) + ".")
     said.append(_order(rates, bench))
     errors = [number(row, "relative") for row in ladder]

@@ -46,7 +46,7 @@ def _rows(bench: Bench) -> Iterator[Row]:
         limit.learn(name, 2.0 * trial**3, rung(bench, name, trial).timing.low)
         why = limit.why_not(name, flops)
         if why:
-            yield {**row, "note": why}
+            yield {**row, "would_take": limit.predicted(name, flops), "note": why}
             continue
         yield {**row, **_measured(bench, name, n)}
 
