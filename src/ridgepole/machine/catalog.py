@@ -2,9 +2,10 @@
 
 A file has `[family]` tables that its `[[machine]]` rows share. A figure is a number in SI units, or a text such as
 "3.35 TB/s", whose source is its table's `source`, or `{ value = …, source = "…" }`. A source is "kind: detail", kind
-one of datasheet, measured, derived, assumed. Users add machines as files of the same form in
-`$RIDGEPOLE_HOME/machines` (default `~/.config/ridgepole/machines`), or name a file wherever a machine's name is
-asked for.
+one of datasheet, measured, derived, assumed. `[machine.levels.NAME]` states the capacity, bandwidth and latency of a
+memory level where no other key does; `measured_of` names the machine that a file of measured figures was measured on.
+Users add machines as files of the same form in `$RIDGEPOLE_HOME/machines` (default `~/.config/ridgepole/machines`), or
+name a file wherever a machine's name is asked for.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ else:
 Table = Mapping[str, Any]
 
 REGISTER_BYTES = 4
+LADDER = ("registers", "shared", "l2", "llc", "dram")
+"""Memory levels, nearest first."""
 L2_BYTES_PER_CLOCK_AND_SM = 64
 """What one NVIDIA SM can take from L2 a clock: a bound, not a rate anything reaches."""
 
@@ -52,6 +55,18 @@ def _load(folder: str) -> Mapping[str, Machine]:
         for machine in read(path):
             machines[machine.name] = machine
     return MappingProxyType(machines)
+
+
+def forget() -> None:
+    """Read the files again when next asked: one was written."""
+    _load.cache_clear()
+
+
+def measured_here(name: str) -> Machine | None:
+    """The user's own measurement of the machine called `name`: the newest file that holds one; None without."""
+    files = sorted(user_folder().glob("*.toml"), key=lambda path: path.stat().st_mtime, reverse=True)
+    own = (machine for path in files for machine in read(path))
+    return next((machine for machine in own if name and machine.measured_of == name), None)
 
 
 def user_folder() -> Path:
@@ -127,6 +142,7 @@ def _machine(row: Table, family: Table) -> Machine:
         confidence=row.get("confidence", "medium"),
         notes=tuple(row.get("notes", ())),
         memory_kind=str(row.get("memory_kind", "")),
+        measured_of=str(row.get("measured_of", "")),
         tuning=MappingProxyType(
             {
                 key: _figure(value, str(value.get("unit", "1")), source)
@@ -229,7 +245,26 @@ def _memory(row: Table, family: Table, limits: Limits, source: str) -> tuple[Mem
     levels.append(
         MemoryLevel("dram", "device", capacity("memory"), _figure(row["bandwidth"], "B/s", source), latency("dram"))
     )
-    return tuple(levels)
+    return _stated(levels, row.get("levels", {}), source)
+
+
+def _stated(levels: list[MemoryLevel], stated: Table, source: str) -> tuple[MemoryLevel, ...]:
+    """`levels` with the figures of [machine.levels.NAME], which beat the family's, nearest level first."""
+    known = {level.name: level for level in levels}
+    for name, table in stated.items():
+        level = known.get(name, MemoryLevel(name, "sm" if name in ("registers", "shared") else "device"))
+
+        def one(what: str, unit: str, before: Figure | None, table: Table = table) -> Figure | None:
+            return _figure(table[what], unit, source) if what in table else before
+
+        known[name] = MemoryLevel(
+            name,
+            level.scope,
+            one("capacity", "B", level.capacity),
+            one("bandwidth", "B/s", level.bandwidth),
+            one("latency", "s", level.latency),
+        )
+    return tuple(known[name] for name in LADDER if name in known)
 
 
 def _l2_bandwidth(row: Table, family: Table, limits: Limits, source: str) -> Figure | None:

@@ -101,11 +101,25 @@ def candidates(name: str, machines: Mapping[str, Machine]) -> list[Machine]:
 
 
 def match(device: Device, machines: Mapping[str, Machine] | None = None) -> Match:
-    """The machine that a trace's device is, its own properties deciding between variants; None, with why, if unsure."""
-    if machines is None:
-        from ridgepole.machine import catalog
+    """The machine that a trace's device is, its own properties deciding between variants; None, with why, if unsure.
 
-        machines = catalog.load()
+    Where the user has measured that machine (and no `machines` are given), it is the measured one.
+    """
+    if machines is not None:
+        return _told(device, machines)
+    from ridgepole.machine import catalog
+
+    found = _told(device, catalog.load())
+    own = catalog.measured_here(found.machine.name) if found.machine is not None else None
+    if own is None:
+        return found
+    said = f"figures measured here ({own.name}), not the datasheet's"
+    return Match(own, f"{found.note}; {said}" if found.note else said)
+
+
+def _told(device: Device, everything: Mapping[str, Machine]) -> Match:
+    # A measurement is of one machine in one place: it stands in for that machine only where its user says so.
+    machines = {name: machine for name, machine in everything.items() if not machine.measured_of}
     if device.name:
         return _named(device, machines)
     agreeing = [m for m in machines.values() if _agrees(m, device)]

@@ -112,6 +112,8 @@ class Machine:
     """What the device memory is made of ("HBM3"), or ""."""
     tuning: Mapping[str, Figure] = field(default_factory=dict)
     """Constants of the kernel models for this architecture (`achieved.dram`, …), each with its source."""
+    measured_of: str = ""
+    """The machine this one was measured on: a name of the catalog, or a CPU's own; "" where nobody measured it."""
 
     def level(self, name: str) -> MemoryLevel | None:
         """The memory level called `name`, or None."""

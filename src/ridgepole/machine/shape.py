@@ -11,14 +11,17 @@ from ridgepole.machine.model import Limits, Overheads
 
 Table = Mapping[str, Any]
 
-_TEXTS = ("name", "source", "memory_kind", "kind", "vendor", "architecture", "compute", "confidence")
+_TEXTS = ("name", "source", "memory_kind", "kind", "vendor", "architecture", "compute", "confidence", "measured_of")
 _SHARED = frozenset({"kind", "vendor", "architecture", "compute", "limits", "overheads", "tuning"})
 """Keys that a row and its family may both have."""
 _FIGURES = frozenset({"sms", "clock", "memory", "bandwidth", "l2", "l2_bandwidth", "llc", "llc_bandwidth", "link"})
 _ROW = _SHARED | _FIGURES | {"name", "aliases", "confidence", "source", "memory_kind", "power", "notes", "peaks"}
+_ROW |= {"measured_of", "levels"}
 _FAMILY = _SHARED | {"latency", "l2_bandwidth"}
 _LIMITS = frozenset(Limits.__dataclass_fields__) | {"source"}
 _OVERHEADS = frozenset(Overheads.__dataclass_fields__)
+_LEVELS = frozenset({"registers", "shared", "l2", "llc", "dram"})
+_LEVEL = frozenset({"capacity", "bandwidth", "latency"})
 _LATENCY = frozenset({"source", "registers", "shared", "l2", "llc", "dram"})
 
 
@@ -60,3 +63,7 @@ def _tables(row: Table, family: Table) -> Iterator[tuple[str, Any, frozenset[str
         yield f"[{name}.tuning]", table.get("tuning", {}), None
     yield "[family.latency]", family.get("latency", {}), _LATENCY
     yield "[machine.peaks]", row.get("peaks", {}), None
+    levels = row.get("levels", {})
+    yield "[machine.levels]", levels, _LEVELS
+    for name, level in levels.items() if isinstance(levels, Mapping) else ():
+        yield f"[machine.levels.{name}]", level, _LEVEL

@@ -13,6 +13,8 @@ RIDGE = (1.0, 2000.0)
 """FLOP per byte. fp4 on the newest parts is the largest there is, about 1,300."""
 RIDGE_FP64 = (0.1, 2000.0)
 """As RIDGE: parts made for graphics do fp64 at a 32nd or a 64th of fp32."""
+RIDGE_CPU = (1e-3, 2000.0)
+"""As RIDGE: a CPU without instructions for a dtype multiplies it one element at a time."""
 SMS = (1, 1024)
 CLOCK = (1e8, 6e9)
 OVERHEAD = (1e-8, 1e-2)
@@ -39,7 +41,7 @@ def validate(machine: Machine) -> list[str]:
         wrong.append(f"bandwidth {rate:.4g} B/s is outside {BANDWIDTH[0]:g} to {BANDWIDTH[1]:g}")
     for (unit, dtype), peak in machine.peaks.items():
         ridge = peak.value / rate
-        least, most = RIDGE_FP64 if dtype == "float64" else RIDGE
+        least, most = RIDGE_CPU if machine.kind == "cpu" else RIDGE_FP64 if dtype == "float64" else RIDGE
         if not least <= ridge <= most:
             wrong.append(f"{unit} {dtype} ridge {ridge:.4g} FLOP/B is outside {least:g} to {most:g}")
     if not machine.peaks:
@@ -53,6 +55,8 @@ def validate(machine: Machine) -> list[str]:
     over = machine.overheads
     for name in ("dispatch", "launch", "floor", "graph_gap", "round_trip"):
         value = getattr(over, name).value
+        if machine.kind == "cpu" and value == 0:
+            continue  # it launches nothing
         if not OVERHEAD[0] <= value <= OVERHEAD[1]:
             wrong.append(f"{name} {value:g} s is outside {OVERHEAD[0]:g} to {OVERHEAD[1]:g}")
     if over.queue_depth.value < 1:
@@ -66,8 +70,9 @@ def _unusable(machine: Machine) -> Iterator[tuple[str, Figure]]:
     for level in machine.memory:
         of = {"capacity": level.capacity, "bandwidth": level.bandwidth, "latency": level.latency}
         named += [(f"{level.name} {what}", figure) for what, figure in of.items()]
-    for group in (machine.limits, machine.overheads):
-        named += [(name, getattr(group, name)) for name in group.__dataclass_fields__]
+    named += [(name, getattr(machine.limits, name)) for name in machine.limits.__dataclass_fields__]
+    if machine.kind == "gpu":
+        named += [(name, getattr(machine.overheads, name)) for name in machine.overheads.__dataclass_fields__]
     named += [*machine.links.items(), *machine.tuning.items(), ("power", machine.power)]
     for what, figure in named:
         if figure is not None and not (isfinite(figure.value) and figure.value > 0):
