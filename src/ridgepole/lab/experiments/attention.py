@@ -141,9 +141,16 @@ def _row(bench: Bench, heads: int, n: int, name: str, dtype: str, timing: Timing
         "bytes": least + (matrix_bytes(heads, n) if name == NAIVE else 0.0),
         "intensity": flops(heads, n) / (least + (matrix_bytes(heads, n) if name == NAIVE else 0.0)),
         "error": error,
-        "note": gate(rate, bench.most_flops(bench.unit(dtype), dtype), "rate"),
+        "note": gate(rate, _most(bench, name, dtype), "rate"),
     }
     return row
+
+
+def _most(bench: Bench, name: str, dtype: str) -> float | None:
+    """FLOP/s it cannot exceed. The library's fused kernel may split float32 over the tensor units, as tf32 parts."""
+    if name == VENDOR and not bench.on_cpu:
+        return bench.most_flops("tensor", "tf32")
+    return bench.most_flops(bench.unit(dtype), dtype)
 
 
 def _meaning(rows: Sequence[Row], bench: Bench) -> str:

@@ -40,12 +40,16 @@ Ask = Callable[[Program, int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """Residency by arithmetic: blocks and warps on a SM, the share of the most warps, and what binds."""
+    """Residency by arithmetic: blocks and warps on an SM, the share of the most warps, and what binds.
+
+    `why`: why not even one block fits, "" where one does.
+    """
 
     blocks: int
     warps: int
     share: float
     limit: str
+    why: str = ""
 
 
 def predict(machine: Machine, block: int, registers: int, shared: int) -> Predicted:
@@ -53,7 +57,7 @@ def predict(machine: Machine, block: int, registers: int, shared: int) -> Predic
     try:
         found = geometry.occupancy(machine, block, registers, shared)
     except BadInput as error:
-        return Predicted(0, 0, 0.0, str(error))
+        return Predicted(0, 0, 0.0, "", str(error))
     return Predicted(found.blocks, found.warps, found.occupancy, found.limit)
 
 
@@ -101,7 +105,7 @@ def _residency(
 ) -> dict[str, Value]:
     """What is predicted, what the driver says, and whether they are equal."""
     expected = predict(machine, block, program.registers or 0, (program.shared or 0) + shared)
-    note = f"spills {program.spilled} B a thread" if program.spilled else ""
+    note = expected.why or (f"spills {program.spilled} B a thread" if program.spilled else "")
     try:
         counted: int | None = ask(program, block, shared)
     except Refused as error:
@@ -126,7 +130,7 @@ def _timed(bench: Bench, machine: Machine, ask: Ask, ready: Prepared, block: int
     name = ready.kernel.name
     row = _residency(bench, machine, ask, name, ready.program, block, shared)
     if row["driver"] == 0 or row["driver"] is None:
-        return {**row, "note": row["note"] or "no block of this size fits an SM: not run"}
+        return {**row, "note": row["note"] or "not run: by the driver no block of this size fits an SM"}
     threads = ready.sizes[0] // LIVE_OF[name]
     launch = Launch((-(-threads // block), 1, 1), (block, 1, 1), shared)
     calls = [bench.device.bind(ready.program, launch, held, ready.sizes) for held in ready.sets]
@@ -228,7 +232,7 @@ register(
         question="How many warps fit an SM, and what does that buy?",
         columns=(
             Column("kernel", "kernel", "text"),
-            Column("registers", "registers", "count"),
+            Column("registers", "regs", "count"),
             Column("block", "block", "count"),
             Column("shared", "shared", "B"),
             Column("blocks", "predicted", "count"),
