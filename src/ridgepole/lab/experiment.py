@@ -30,12 +30,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points of one kind. `x` may be words, for bars. `style`: how they are drawn."""
+    """Points of one kind. `x` may be words, for bars. `style`: how they are drawn; `names`: written at the points."""
 
     label: str
     x: tuple[float | str, ...]
     y: tuple[float, ...]
     style: Literal["line", "points", "steps", "bars"] = "line"
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

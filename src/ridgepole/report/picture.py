@@ -49,6 +49,8 @@ def _axes(axes: Any, picture: Picture) -> None:
             axes.step(series.x, series.y, where="post", color=ink, label=series.label)
         else:
             axes.plot(series.x, series.y, "-", color=ink, label=series.label)
+        for name, x, y in zip(series.names, series.x, series.y, strict=False):
+            axes.annotate(name, (x, y), xytext=(4, -3), textcoords="offset points", fontsize=7, color=ink, va="top")
     for name, x in picture.marks:
         axes.axvline(x, color="#999999", linewidth=0.8, linestyle="--")
         axes.annotate(name, (x, 1.0), xycoords=("data", "axes fraction"), fontsize=8, color="#666666",

@@ -109,14 +109,15 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
     said = [_from(straight, bench)] if straight is not None else []
     if worst is not straight:
         said.append(_from(worst, bench))
-    parts = ["; ".join(said) + "."]
+    first = "; ".join(said) + "."
+    parts = [first[0].upper() + first[1:]]
     if worst is straight:
         parts.append(f"In order a copy has {units.rate_bytes(_float(worst['bandwidth']))}.")
     else:
         beside = f" instead of {units.rate_bytes(_float(straight['bandwidth']))}" if straight is not None else ""
         parts.append(
-            f"Reading every element once at stride {worst['stride']} takes {_float(worst['slower']):.1f}x as long as in "
-            f"order, where the bytes that move are {_float(worst['expected']):.1f}x: useful bandwidth "
+            f"Reading every element once at stride {worst['stride']} takes {_float(worst['slower']):.1f}x as long as "
+            f"in order, where the bytes that move are {_float(worst['expected']):.1f}x: useful bandwidth "
             f"{units.rate_bytes(_float(worst['bandwidth']))}{beside}."
         )
     return " ".join(filter(None, (*parts, _beyond(worst), _counted(rows, bench))))
@@ -135,8 +136,8 @@ def _beyond(worst: Row) -> str:
     if not expected or slower <= 1.25 * expected:
         return ""
     return (
-        f"The other {slower / expected:.1f}x is not in this count: reads far apart also miss the TLB and the open rows of "
-        "the memory, nothing is prefetched, and some memories move two sectors at a time."
+        f"The other {slower / expected:.1f}x is not in this count: reads far apart also miss the TLB and the open rows "
+        "of the memory, nothing is prefetched, and some memories move two sectors at a time."
     )
 
 
