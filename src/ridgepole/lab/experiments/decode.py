@@ -2,7 +2,8 @@
 
 A step reads every weight but the embedding's once (7.50e9 bfloat16, 15.0 GB) and the cache (16.8 MB a sequence): 3.1 ms
 at an H200's 4.8 TB/s. Eager, some thousand kernels at 7 µs of CPU each take longer; expect 13 ms eager and 6 ms as a
-graph there, and nearly as many times the tokens as the batch has sequences. On a CPU a model of 71 MB of float32 stands in.
+graph there, and nearly as many times the tokens as the batch has sequences. On a CPU a model that reads 71 MB
+stands in.
 """
 
 from __future__ import annotations
@@ -261,10 +262,11 @@ def _batched(timed: Sequence[Row]) -> str:
             few, many = mine[0], mine[-1]
             times = _number(many, "batch") / _number(few, "batch")
             gain = _number(many, "tokens") / _number(few, "tokens")
+            why = ", since the weights are read once for all of them" if gain > 1 else ""
             return (
                 f"Batch {many['batch']} {'as a graph' if way == GRAPH else way} makes {_number(many, 'tokens'):,.0f} "
                 f"tokens/s against {_number(few, 'tokens'):,.0f} at batch {few['batch']}: {gain:.1f}x for {times:.0f}x "
-                "the sequences, since the weights are read once for all of them."
+                f"the sequences{why}."
             )
     return ""
 
