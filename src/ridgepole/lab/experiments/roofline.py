@@ -290,11 +290,12 @@ def _alone(rows: Sequence[Row]) -> list[str]:
         one, many = at.get(f"matmul {BATCHED}"), at.get(f"{BATCH:,} matmuls of {BATCHED}")
         if one is not None and many is not None:
             said.append(
-                f"One matmul of {BATCHED} in {dtype} takes {units.seconds(_float(one['seconds']))}, where its work "
-                f"takes {units.seconds(_float(one['flops']) / _float(one['attainable']))} at the roof and a call on 8 x 8 "
-                f"elements {units.seconds(_float(one['overhead']))}: {units.percent(_float(one['share']))} of what its "
-                f"intensity allows. {BATCH:,} of them in one call reach {units.percent(_float(many['share']))}, "
-                f"{_float(many['rate']) / _float(one['rate']):,.1f}x the FLOP/s at the same intensity."
+                f"One matmul of {BATCHED} in {dtype} takes {units.seconds(_float(one['seconds']))}: its work takes "
+                f"{units.seconds(_float(one['flops']) / _float(one['attainable']))} at the roof, and a call on 8 x 8 "
+                f"elements {units.seconds(_float(one['overhead']))}, so it reaches {units.percent(_float(one['share']))} "
+                f"of what its intensity allows. {BATCH:,} of them in one call reach "
+                f"{units.percent(_float(many['share']))}, {_float(many['rate']) / _float(one['rate']):,.1f}x the FLOP/s "
+                "at the same intensity."
             )
     return said
 
@@ -356,8 +357,8 @@ register(
         picture=_picture,
         refuse=_refuse,
         notes=(
-            "FLOPs and bytes are the least the operation needs: each input read once, each output written once",
-            "attainable = min(best product's FLOP/s, intensity x the addition's bandwidth); its share is by the queued time",
+            "FLOPs and bytes are the least there can be: each input read once, each output written once",
+            "attainable: min(best product's FLOP/s, intensity x the addition's bandwidth); share: of it, as queued",
         ),
     )
 )
