@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -50,6 +51,31 @@ def lab(
 
     journal = Journal(session.home().parent / "lab", name)
     return conduct(name, device=device, quick=quick, note=note, keep=journal.keep)
+
+
+def measure_machine(
+    *, device: str | None = None, full: bool = False, note: Callable[[str], None] = lambda line: None
+) -> Machine:
+    """Measure the machine at hand: see `ridgepole.lab.measure`. Nothing is written.
+
+    Raises Missing where no backend can run kernels here, BadInput for a GPU that no table has.
+    """
+    from ridgepole.kernels.device import open_device
+    from ridgepole.lab.bench import Bench
+    from ridgepole.lab.measure import measure
+
+    return measure(Bench(open_device(device), quick=not full, note=note), full=full)
+
+
+def keep_machine(machine: Machine, path: Path | None = None) -> Path:
+    """Write `machine` as a machine file, by default into the user's own folder under its name; where it was written."""
+    from ridgepole.machine import writing
+
+    name = "-".join(re.findall(r"[a-z0-9]+", machine.name.lower()))
+    where = path or catalog.user_folder() / f"{name}.toml"
+    writing.write(machine, where)
+    catalog.forget()
+    return where
 
 
 def target_kind(target: str) -> TargetKind:

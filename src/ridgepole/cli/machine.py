@@ -1,4 +1,4 @@
-"""`ridgepole machine list | show NAME | doctor`."""
+"""`ridgepole machine list | show NAME | measure | compare A B | doctor`."""
 
 from __future__ import annotations
 
@@ -63,4 +63,51 @@ def doctor(as_json: bool) -> int:
     else:
         tty = output.terminal()
         output.say(machine_text.render_doctor(checks, width=output.width(tty), color=output.colored(tty)))
+    return 0
+
+
+@command.command()
+@click.option("--full", is_flag=True, help="Latencies and caches of a GPU too, and more samples.")
+@click.option("--device", help="cuda, metal, opencl, cpu. Default: the first there is.")
+@click.option("-o", "output_file", help="Write the machine file here (.toml), not into your own folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def measure(full: bool, device: str | None, output_file: str | None, as_json: bool) -> int:
+    """Measure this machine and keep it as a machine file, which why, price and the plots use from then on."""
+    from pathlib import Path
+
+    from ridgepole import api
+    from ridgepole.errors import BadInput
+    from ridgepole.report import machine_text
+
+    path = Path(output_file) if output_file is not None else None
+    if path is not None and (path.suffix != ".toml" or not path.absolute().parent.is_dir()):
+        raise BadInput(f"{output_file}: a machine file ends in .toml and lies in a folder that exists")
+    found = api.measure_machine(device=device, full=full, note=output.note)
+    written = api.keep_machine(found, path)
+    if as_json:
+        output.say(json.dumps(machine_text.machine_document(found), indent=1) + "\n")
+    else:
+        tty = output.terminal()
+        output.say(machine_text.render_machine(found, width=output.width(tty), color=output.colored(tty)))
+    output.note(
+        f"wrote {written}: why and price use it for this machine from now on" if path is None else f"wrote {path}"
+    )
+    return 0
+
+
+@command.command()
+@click.argument("first", shell_complete=completing.machines)
+@click.argument("second", shell_complete=completing.machines)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def compare(first: str, second: str, as_json: bool) -> int:
+    """Two machines side by side, from datasheets or measured; "local" is this one, a .toml file one of your own."""
+    from ridgepole import api
+    from ridgepole.report import compare_text
+
+    one, other = api.machine(first), api.machine(second)
+    if as_json:
+        output.say(json.dumps(compare_text.document(one, other), indent=1) + "\n")
+        return 0
+    tty = output.terminal()
+    output.say(compare_text.render(one, other, width=output.width(tty), color=output.colored(tty)))
     return 0

@@ -15,9 +15,9 @@ import click
 VERBS = {
     "why": "Explain a trace, a script or a function: where its time goes and what wins it back.",
     "price": "Price a program on a GPU you don't have.",
-    "machine": "What a device can do: list, show, doctor.",
+    "machine": "What a device can do: list, show, measure, compare, doctor.",
     "show": "Render a saved run again: text, HTML, JSON, CSV, markdown, Perfetto.",
-    "lab": "Experiments and the numbers they rest on.",
+    "lab": "Measure what a machine can do: one experiment a question.",
     "completion": "Print the shell completion script.",
 }
 

@@ -81,14 +81,14 @@ def render_machine(machine: Machine, *, width: int = 100, color: bool = False) -
     console.print(_ladder(machine))
     console.print()
     numbers: dict[str, int] = {}
-    figures = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    figures.add_column("figure", no_wrap=True)
-    figures.add_column("value", justify="right", no_wrap=True)
-    figures.add_column("source", overflow="fold")
-    for name, figure in _figures(machine):
+    listed = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    listed.add_column("figure", no_wrap=True)
+    listed.add_column("value", justify="right", no_wrap=True)
+    listed.add_column("source", overflow="fold")
+    for name, figure in figures(machine):
         number = numbers.setdefault(str(figure.source), len(numbers) + 1)
-        figures.add_row(name, _value(figure), Text(f"{figure.source.kind} [{number}]", style="dim"))
-    console.print(figures)
+        listed.add_row(name, value(figure), Text(f"{figure.source.kind} [{number}]", style="dim"))
+    console.print(listed)
     console.print()
     sources = Table.grid(padding=(0, 1, 0, 0))
     for source, number in numbers.items():
@@ -109,7 +109,8 @@ def _peaks(machine: Machine) -> Table:
     return table
 
 
-def _figures(machine: Machine) -> Iterable[tuple[str, Figure]]:
+def figures(machine: Machine) -> Iterable[tuple[str, Figure]]:
+    """Every figure of a machine by the name it is shown under."""
     for (unit, dtype), figure in machine.peaks.items():
         yield f"peak {unit} {dtype}", figure
     for level in machine.memory:
@@ -127,7 +128,8 @@ def _figures(machine: Machine) -> Iterable[tuple[str, Figure]]:
         yield "power", machine.power
 
 
-def _value(figure: Figure) -> str:
+def value(figure: Figure) -> str:
+    """A figure as its unit is written."""
     say = {
         "s": units.seconds,
         "B": units.nbytes,
@@ -176,7 +178,7 @@ def render_doctor(checks: Iterable[Check], *, width: int = 100, color: bool = Fa
 
 def machine_document(machine: Machine) -> dict[str, Any]:
     """A machine as plain JSON values, each figure with unit and source."""
-    figures: Mapping[str, Figure] = dict(_figures(machine))
+    known: Mapping[str, Figure] = dict(figures(machine))
     return {
         "schema": 1,
         "name": machine.name,
@@ -186,8 +188,9 @@ def machine_document(machine: Machine) -> dict[str, Any]:
         "compute": machine.compute,
         "aliases": list(machine.aliases),
         "confidence": machine.confidence,
-        "figures": {n: {"value": f.value, "unit": f.unit, "source": str(f.source)} for n, f in figures.items()},
+        "figures": {n: {"value": f.value, "unit": f.unit, "source": str(f.source)} for n, f in known.items()},
         "memory_kind": machine.memory_kind,
+        "measured_of": machine.measured_of,
         "ridge": {f"{u} {d}": f.value / machine.bandwidth for (u, d), f in machine.peaks.items()},
         "notes": list(machine.notes),
     }
