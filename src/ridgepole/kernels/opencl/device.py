@@ -168,7 +168,7 @@ class OpenCL:
             kernel = cl.Kernel(program.built, entry)
             memories = (held.memory for held in buffers if isinstance(held, Held))
             kernel.set_args(*memories, *(numpy.uint32(scalar) for scalar in scalars))
-        except cl.Error as error:
+        except (cl.Error, TypeError) as error:
             raise Refused(f"{entry} does not take these arguments on {self.name}: {_said(error)}") from None
         start = cl.enqueue_nd_range_kernel
 

@@ -22,16 +22,16 @@ COUNTED = re.compile(r"\d+ (warning|error)s?( and \d+ errors?)? generated\.\s*")
 
 
 def give_a_cache() -> None:
-    """PoCL finds no device at all where it cannot write its cache: then give it a folder that ends with the process.
+    """Where the caches of PoCL or of pyopencl cannot be written, give both a folder that ends with the process.
 
-    It takes POCL_CACHE_DIR, else XDG_CACHE_HOME, else HOME's .cache (PoCL 3.0, pocl_cache_init_topdir). To be called
-    before PoCL is loaded.
+    PoCL finds no device at all then, and pyopencl does not import. PoCL takes POCL_CACHE_DIR, else XDG_CACHE_HOME, else
+    HOME's .cache, as pyopencl does. To be called before either is loaded.
     """
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME", ""), ".cache")
-    if _writable(Path(os.environ.get(CACHE) or os.path.join(home, "pocl", "kcache"))):
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME", "/nowhere")) / ".cache")
+    if _writable(home) and _writable(Path(os.environ.get(CACHE) or home / "pocl" / "kcache")):
         return
     folder = tempfile.mkdtemp(prefix="ridgepole-pocl-")
-    os.environ[CACHE] = folder
+    os.environ["XDG_CACHE_HOME"] = os.environ[CACHE] = folder
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
