@@ -103,7 +103,6 @@ def plan(dtypes: Sequence[str], elements: int) -> list[Work]:
 
 
 def _rows(bench: Bench) -> Iterator[Row]:
-    torch = bench.torch
     dtypes = ("float32",) if bench.on_cpu else ("float32", "bfloat16")
     work = plan(dtypes, _elements(bench))
     overhead, graphed = _overhead(bench)
@@ -114,22 +113,22 @@ def _rows(bench: Bench) -> Iterator[Row]:
         trial = product(TRIAL, dtype)
         timed[trial.name, dtype] = _timed(bench, trial)
         peaks[dtype] = trial.flops / timed[trial.name, dtype].seconds
-        # The roof has to be known before what lies under it: the largest products first.
-        for n in sorted(SIDES, reverse=True)[:2]:
-            large = product(n, dtype)
-            if _fits(bench, large, peaks[dtype]):
-                timed[large.name, dtype] = _timed(bench, large)
-                peaks[dtype] = max(peaks[dtype], large.flops / timed[large.name, dtype].seconds)
+        # The roof has to be known before what lies under it: the largest products that can be had, first.
+        large = [each for n in sorted(SIDES, reverse=True) if _fits(bench, each := product(n, dtype), peaks[dtype])]
+        for each in large[:2]:
+            timed[each.name, dtype] = _timed(bench, each)
+            peaks[dtype] = max(peaks[dtype], each.flops / timed[each.name, dtype].seconds)
     for each in work:
-        roof = Roof(peaks[each.dtype], bandwidth, overhead)
         if not _fits(bench, each, peaks[each.dtype]):
             limit = units.seconds(QUICK_PATIENCE if bench.quick else PATIENCE)
             yield {**_known(each), "note": f"not run: {CALLS} calls would take more than {limit} here"}
             continue
         timing = timed.get((each.name, each.dtype)) or _timed(bench, each)
+        # No share is above 100 %: what is reached can be had.
+        peaks[each.dtype] = max(peaks[each.dtype], each.flops / timing.seconds)
+        roof = Roof(peaks[each.dtype], max(bandwidth, each.bytes / timing.seconds), overhead)
         in_graph = _graph(bench, each) if graphed and timing.seconds < SHORT else None
         yield _row(bench, each, timing, in_graph, roof)
-    del torch
 
 
 def _fits(bench: Bench, work: Work, peak: float) -> bool:
@@ -246,6 +245,12 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
         mine = [row for row in rows if row.get("bucket") == name and not row["note"]]
         if mine:
             parts.append(f"{_TELLS[name]}: {', '.join(_named(row) for row in mine)}.")
+    far = [_named(r) for r in rows if r.get("bucket") in ("memory", "compute") and _float(r["share"]) < FAR]
+    if far:
+        parts.append(
+            f"Below {units.percent(FAR)} of what the roof allows, so something else holds them back, too little "
+            f"work for all of the device or another program: {', '.join(far)}."
+        )
     parts += _alone(rows)
     missing = [_named(row) for row in rows if row["rate"] is None]
     if missing:
@@ -256,6 +261,8 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
     return " ".join(parts)
 
 
+FAR = 0.5
+"""Share of the attainable below which the roof does not explain a time."""
 _TELLS = {
     "memory": "Memory is the limit, so fewer bytes would help, of",
     "compute": "Arithmetic is the limit of",
@@ -288,15 +295,16 @@ def _alone(rows: Sequence[Row]) -> list[str]:
     for dtype in dict.fromkeys(row["dtype"] for row in rows):
         at = {row["work"]: row for row in rows if row["dtype"] == dtype and row["rate"] is not None}
         one, many = at.get(f"matmul {BATCHED}"), at.get(f"{BATCH:,} matmuls of {BATCHED}")
-        if one is not None and many is not None:
-            said.append(
-                f"One matmul of {BATCHED} in {dtype} takes {units.seconds(_float(one['seconds']))}: its work takes "
-                f"{units.seconds(_float(one['flops']) / _float(one['attainable']))} at the roof, and a call on 8 x 8 "
-                f"elements {units.seconds(_float(one['overhead']))}, so it reaches {units.percent(_float(one['share']))} "
-                f"of what its intensity allows. {BATCH:,} of them in one call reach "
-                f"{units.percent(_float(many['share']))}, {_float(many['rate']) / _float(one['rate']):,.1f}x the FLOP/s "
-                "at the same intensity."
-            )
+        if one is None or many is None:
+            continue
+        at_roof = _float(one["flops"]) / _float(one["attainable"])
+        said.append(
+            f"One matmul of {BATCHED} in {dtype} takes {units.seconds(_float(one['seconds']))}: its work takes "
+            f"{units.seconds(at_roof)} at the roof, and a call on 8 x 8 elements "
+            f"{units.seconds(_float(one['overhead']))}, so it reaches {units.percent(_float(one['share']))} of what "
+            f"its intensity allows. {BATCH:,} of them in one call reach {units.percent(_float(many['share']))}, "
+            f"{_float(many['rate']) / _float(one['rate']):,.1f}x the FLOP/s at the same intensity."
+        )
     return said
 
 
