@@ -45,12 +45,21 @@ def lab(
     Its rows are written down as they are measured, beside the saved runs. Raises BadInput for a name that is none,
     Missing where no backend can run kernels here.
     """
-    from ridgepole import session
     from ridgepole.lab.conduct import conduct
     from ridgepole.lab.journal import Journal
 
-    journal = Journal(session.home().parent / "lab", name)
-    return conduct(name, device=device, quick=quick, note=note, keep=journal.keep)
+    journal = Journal(journals(), name)
+    result = conduct(name, device=device, quick=quick, note=note, keep=journal.keep)
+    if not (result.stopped and result.rows and journal.path):
+        return result
+    return replace(result, notes=(*result.notes, f"the rows are kept in {journal.path}"))
+
+
+def journals() -> Path:
+    """The folder in which rows are written down as they are measured, a file of JSON lines for each experiment run."""
+    from ridgepole import session
+
+    return session.home().parent / "lab"
 
 
 def measure_machine(

@@ -16,6 +16,9 @@ from ridgepole.errors import BadInput
 if TYPE_CHECKING:
     from ridgepole.lab.experiment import Result
 
+EXITS = {"interrupted": 130, "ended by SIGTERM": 143}
+"""Exit codes of what stopped an experiment: 128 and the signal's number."""
+
 
 @click.command()
 @click.argument("name", required=False, shell_complete=completing.experiments)
@@ -32,6 +35,23 @@ def command(name: str | None, device: str | None, quick: bool, as_json: bool, ou
         return _list(as_json)
     if name == "numbers":
         return _numbers(as_json)
+    from ridgepole.lab.conduct import reason, terminable
+
+    try:
+        with terminable():
+            return _experiment(name, device, quick, as_json, outputs)
+    except KeyboardInterrupt as error:
+        output.complain(f"{reason(error)} before there was a report; what was measured is kept in {_kept()}")
+        return EXITS[reason(error)]
+
+
+def _kept() -> Path:
+    from ridgepole import api
+
+    return api.journals()
+
+
+def _experiment(name: str, device: str | None, quick: bool, as_json: bool, outputs: Sequence[str]) -> int:
     from ridgepole import api
     from ridgepole.report import lab_text, lab_write
 
@@ -56,10 +76,8 @@ def command(name: str | None, device: str | None, quick: bool, as_json: bool, ou
 
 
 def _code(result: Result) -> int:
-    """130 for an experiment that was interrupted, 1 for one that something else ended early, else 0."""
-    if not result.stopped:
-        return 0
-    return 130 if result.stopped == "interrupted" else 1
+    """As a signal's for an experiment that was interrupted, 1 for one that something else ended early, else 0."""
+    return EXITS.get(result.stopped, 1) if result.stopped else 0
 
 
 def _list(as_json: bool) -> int:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from ridgepole.errors import BadInput, RidgepoleError
+from ridgepole.errors import BadInput, RidgepoleError, bug
 from ridgepole.kernels.device import open_device
 from ridgepole.lab.bench import Bench
 from ridgepole.lab.conditions import conditions
 from ridgepole.lab.experiment import Experiment, Result, Row, Value, experiments
+
+INTERRUPTED, TERMINATED = "interrupted", "ended by SIGTERM"
+NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "mem_object_allocation_failure")
+"""In the errors of torch on CUDA, on Linux's and Windows's CPUs, and of OpenCL."""
+LOST = ("CUDA error", "CUDA driver error", "MPS backend", "cuBLAS", "CUBLAS")
+"""In the errors of a device that does no more work; torch has no class of its own for all of them."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -37,7 +44,7 @@ def conduct(
 ) -> Result:
     """Run one experiment on `device` (see `open_device`). Each row goes to `keep` as soon as it is measured.
 
-    What stops it midway (an interruption, memory that ran out, a lost device) ends the rows and is said in
+    What stops it midway (an interruption, memory that ran out, a lost device, a bug) ends the rows and is said in
     `Result.stopped`; raises only where there is no row to keep.
     """
     experiment = find(name)
@@ -52,20 +59,59 @@ def conduct_at(bench: Bench, experiment: Experiment, keep: Callable[[Row], None]
         return _result(bench, experiment, (), refused)
     rows: list[Row] = []
     stopped = ""
-    try:
-        with _terminable():
-            for row in experiment.rows(bench):
-                rows.append(row)
-                keep(row)
-    except KeyboardInterrupt as error:
-        stopped = "ended by SIGTERM" if isinstance(error, Stopped) else "interrupted"
-    except (RidgepoleError, MemoryError) as error:
+    with terminable():
+        try:
+            _measure(bench, experiment, rows, keep)
+        except KeyboardInterrupt as error:
+            stopped = reason(error)
+        except Exception as error:
+            stopped = _said(error)
+            if not rows or (stopped == bug(error) and os.environ.get("RIDGEPOLE_TRACEBACK")):
+                raise _raised(error, stopped) from None
         if not rows:
-            raise
-        stopped = str(error) or "memory ran out"
-    if not rows:
-        return _result(bench, experiment, (), "nothing was measured", stopped or "no row")
-    return _result(bench, experiment, rows, experiment.meaning(rows, bench), stopped)
+            return _result(bench, experiment, (), "nothing was measured", stopped or "no row")
+        try:
+            meaning = experiment.meaning(rows, bench)
+        except KeyboardInterrupt as error:
+            stopped = stopped or reason(error)
+            meaning = "What this means was not worked out: it was interrupted."
+        return _result(bench, experiment, rows, meaning, stopped)
+
+
+def _measure(bench: Bench, experiment: Experiment, rows: list[Row], keep: Callable[[Row], None]) -> None:
+    """Add each row to `rows` as it comes. What the experiment holds is let go of, however it ends."""
+    # Asked first: on a CPU it takes seconds, which must not come between an interruption and its report.
+    bench.note(f"figures of {bench.machine.name}" if bench.machine is not None else "no figures of this machine")
+    measured = experiment.rows(bench)
+    try:
+        for row in measured:
+            rows.append(row)
+            keep(row)
+    finally:
+        close = getattr(measured, "close", None)
+        if close is not None:
+            close()
+
+
+def reason(error: KeyboardInterrupt) -> str:
+    """What an interruption was, for `Result.stopped`."""
+    return TERMINATED if isinstance(error, Stopped) else INTERRUPTED
+
+
+def _said(error: Exception) -> str:
+    """One line for what ended the rows."""
+    if isinstance(error, RidgepoleError):
+        return str(error)
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    if isinstance(error, MemoryError) or any(sign in str(error).lower() for sign in NO_MEMORY):
+        return f"memory ran out ({first})" if first else "memory ran out"
+    return first if any(sign in str(error) for sign in LOST) else bug(error)
+
+
+def _raised(error: Exception, said: str) -> Exception:
+    """What to raise where there are no rows: what is no fault of ours as one line for the user."""
+    known = isinstance(error, RidgepoleError) or said == bug(error)
+    return error if known else BadInput(said)
 
 
 def _result(bench: Bench, experiment: Experiment, rows: Sequence[Row], meaning: str, stopped: str = "") -> Result:
@@ -99,14 +145,19 @@ def _machine(bench: Bench) -> dict[str, Value]:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM within ends the experiment like Ctrl-C, so that its rows are kept."""
+def terminable() -> Iterator[None]:
+    """SIGTERM within is as Ctrl-C, so that rows are kept; the first of several ends it, later ones change nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
+    told = False
+
     def stop(number: int, frame: FrameType | None) -> None:
-        raise Stopped
+        nonlocal told
+        if not told:
+            told = True
+            raise Stopped
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
