@@ -8,8 +8,8 @@ from statistics import median
 
 RISE = 1.35
 """A point this much above a level's median is on its way to the next one."""
-LEAST_POINTS = 2
-"""A level shows at this many sizes in a row at least: one alone is a point on the way up."""
+LEAST_SPAN = 1.9
+"""A level holds from some size to so many times it at least: what is narrower is on the way up, however many points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def find(curve: Sequence[tuple[float, float]]) -> tuple[Level, ...]:
         else:
             groups.append([(size, latency)])
     # The last group is a level however short: nothing comes after it.
-    flat = [group for i, group in enumerate(groups) if len(group) >= LEAST_POINTS or i == len(groups) - 1]
+    flat = [group for i, group in enumerate(groups) if group[-1][0] >= LEAST_SPAN * group[0][0] or i == len(groups) - 1]
     return tuple(Level(group[0][0], group[-1][0], median(value for _, value in group), len(group)) for group in flat)
 
 
