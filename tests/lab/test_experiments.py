@@ -13,11 +13,6 @@ from ridgepole.lab.experiment import Result, Row, experiments
 from ridgepole.report import lab_text
 
 
-@pytest.fixture(scope="module")
-def results(bench: Bench) -> dict[str, Result]:
-    return {}
-
-
 def run(bench: Bench, results: dict[str, Result], name: str) -> Result:
     if name not in results:
         results[name] = conduct_at(bench, find(name))

@@ -14,8 +14,9 @@ from ridgepole.kernels.library.streams import BLOCK, ITEM, LOADS, STREAMED, WIDE
 from ridgepole.kernels.prepare import Prepared
 from ridgepole.lab import arrays
 from ridgepole.lab.bench import Bench, gate
-from ridgepole.lab.experiment import Axis, Column, Experiment, Picture, Row, Series, Value, register
+from ridgepole.lab.experiment import Axis, Column, Experiment, Picture, Row, Series, register
 from ridgepole.lab.timing import Method, Timing
+from ridgepole.lab.values import amount
 
 ADDS, COPIES = ("add", "add_wide", "add_stream"), ("copy", "copy_wide", "copy_stream")
 KERNELS = (*ADDS, *COPIES)
@@ -126,14 +127,10 @@ def _row(bench: Bench, name: str, where: str, moved: float, timing: Timing) -> R
     }
 
 
-def _float(value: Value) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
 def best(rows: Sequence[Row], where: str, word: str) -> Row | None:
     """The quickest believable row of additions ("add") or of copies ("copy")."""
     mine = [r for r in rows if r["where"] == where and not r["note"] and word in _kind(str(r["kernel"]))]
-    return max(mine, key=lambda row: _float(row["bandwidth"]), default=None)
+    return max(mine, key=lambda row: amount(row, "bandwidth"), default=None)
 
 
 def _kind(name: str) -> str:
@@ -145,9 +142,9 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
     for word in ("add", "copy"):
         top = best(rows, MEMORY, word)
         if top is not None:
-            share = _float(top["of_known"])
+            share = amount(top, "of_known")
             of = f", {units.percent(share)} of {_source(bench)}" if share else ""
-            said.append(f"the best {word}, {top['kernel']}, moves {units.rate_bytes(_float(top['bandwidth']))}{of}")
+            said.append(f"the best {word}, {top['kernel']}, moves {units.rate_bytes(amount(top, 'bandwidth'))}{of}")
     parts = ["Memory: " + "; ".join(said) + "."] if said else []
     doubted = [str(row["kernel"]) for row in rows if row["note"]]
     if doubted:
@@ -155,12 +152,12 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
     parts += [line for word in ("add", "copy") if (line := _plain(rows, bench, word))]
     inside = [row for word in ("add", "copy") if (row := best(rows, CACHE, word)) is not None]
     if inside:
-        top = max(inside, key=lambda row: _float(row["bandwidth"]))
-        outer = max((_float(row["bandwidth"]) for row in rows if row["where"] == MEMORY and not row["note"]), default=0)
-        ratio = f", {_float(top['bandwidth']) / outer:.1f}x what memory gives" if outer else ""
+        top = max(inside, key=lambda row: amount(row, "bandwidth"))
+        outer = max((amount(row, "bandwidth") for row in rows if row["where"] == MEMORY and not row["note"]), default=0)
+        ratio = f", {amount(top, 'bandwidth') / outer:.1f}x what memory gives" if outer else ""
         parts.append(
-            f"Within the last-level cache {top['kernel']} moves {units.rate_bytes(_float(top['bandwidth']))}{ratio}, "
-            f"what starting {units.seconds(_float(top['seconds']))} of work costs being in it."
+            f"Within the last-level cache {top['kernel']} moves {units.rate_bytes(amount(top, 'bandwidth'))}{ratio}, "
+            f"what starting {units.seconds(amount(top, 'seconds'))} of work costs being in it."
         )
     return " ".join(parts) or "Nothing was measured that can be believed."
 
@@ -176,18 +173,18 @@ def _plain(rows: Sequence[Row], bench: Bench, word: str) -> str:
     """Why one thread an element is slower than the best, by the bytes in flight; or that it is not."""
     plain = next((r for r in rows if r["kernel"] == word and r["where"] == MEMORY and not r["note"]), None)
     top = best(rows, MEMORY, word)
-    if plain is None or top is None or not _float(top["bandwidth"]):
+    if plain is None or top is None or not amount(top, "bandwidth"):
         return ""
-    share = _float(plain["bandwidth"]) / _float(top["bandwidth"])
+    share = amount(plain, "bandwidth") / amount(top, "bandwidth")
     if share >= NEAR:
         return f"Plain {word}, one thread an element, is as good: {units.percent(share)} of the best."
     said = f"Plain {word} reaches {units.percent(share)} of the best"
-    held, needed = _float(plain.get("in_flight")), _needed(bench, word)
+    held, needed = amount(plain, "in_flight"), _needed(bench, word)
     if bench.on_cpu:
         return f"{said}: here a block is a loop on one core, and how the compiler vectorised and stores it decides."
     if not held or needed is None:
         return f"{said}: how much each keeps in flight is not known here."
-    most = _float(top.get("in_flight"))
+    most = amount(top, "in_flight")
     beside = f", where {top['kernel']} keeps {units.nbytes(most)}" if most and top is not plain else ""
     law = (
         f"by Little's law {units.nbytes(needed)} of loads must be in flight on each SM "
@@ -196,7 +193,7 @@ def _plain(rows: Sequence[Row], bench: Bench, word: str) -> str:
     )
     if held < needed:
         return f"{said}: {law}: too few."
-    blocks = round(_float(plain["bytes"]) / ((INPUTS[word] + 1) * ITEM) / BLOCK)
+    blocks = round(amount(plain, "bytes") / ((INPUTS[word] + 1) * ITEM) / BLOCK)
     return (
         f"{said}: {law}: enough while all are waiting, but each of its {blocks:,} blocks lives for one load, and while "
         f"blocks end and start their threads ask for nothing; {STREAMED} elements a thread need {STREAMED} times fewer."
@@ -217,7 +214,7 @@ def _picture(rows: Sequence[Row], bench: Bench) -> Picture:
     for where in dict.fromkeys(str(row["where"]) for row in rows):
         mine = [row for row in rows if row["where"] == where]
         names = tuple(str(row["kernel"]) for row in mine)
-        series.append(Series(where, names, tuple(_float(row["bandwidth"]) for row in mine), "bars"))
+        series.append(Series(where, names, tuple(amount(row, "bandwidth") for row in mine), "bars"))
     return Picture("Bandwidth", Axis("", "text"), Axis("bandwidth", "B/s"), tuple(series))
 
 

@@ -14,7 +14,8 @@ from ridgepole import units
 from ridgepole.kernels.library.streams import ITEM
 from ridgepole.lab import arrays
 from ridgepole.lab.bench import Bench, gate
-from ridgepole.lab.experiment import Axis, Column, Experiment, Picture, Row, Series, Value, register
+from ridgepole.lab.experiment import Axis, Column, Experiment, Picture, Row, Series, register
+from ridgepole.lab.values import amount
 from ridgepole.machine import geometry
 
 STRIDES = (1, 3, 9, 33, 1025)
@@ -99,12 +100,8 @@ def _wanted(n: int, stride: int) -> arrays.Wanted:
     return wanted
 
 
-def _float(value: Value) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
 def _meaning(rows: Sequence[Row], bench: Bench) -> str:
-    worst = max(rows, key=lambda row: _float(row["seconds"]))
+    worst = max(rows, key=lambda row: amount(row, "seconds"))
     straight = next((row for row in rows if row["stride"] == 1), None)
     said = [_from(straight, bench)] if straight is not None else []
     if worst is not straight:
@@ -112,13 +109,13 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
     first = "; ".join(said) + "."
     parts = [first[0].upper() + first[1:]]
     if worst is straight:
-        parts.append(f"In order a copy has {units.rate_bytes(_float(worst['bandwidth']))}.")
+        parts.append(f"In order a copy has {units.rate_bytes(amount(worst, 'bandwidth'))}.")
     else:
-        beside = f" instead of {units.rate_bytes(_float(straight['bandwidth']))}" if straight is not None else ""
+        beside = f" instead of {units.rate_bytes(amount(straight, 'bandwidth'))}" if straight is not None else ""
         parts.append(
-            f"Reading every element once at stride {worst['stride']} takes {_float(worst['slower']):.1f}x as long as "
-            f"in order, where the bytes that move are {_float(worst['expected']):.1f}x: useful bandwidth "
-            f"{units.rate_bytes(_float(worst['bandwidth']))}{beside}."
+            f"Reading every element once at stride {worst['stride']} takes {amount(worst, 'slower'):.1f}x as long as "
+            f"in order, where the bytes that move are {amount(worst, 'expected'):.1f}x: useful bandwidth "
+            f"{units.rate_bytes(amount(worst, 'bandwidth'))}{beside}."
         )
     return " ".join(filter(None, (*parts, _beyond(worst), _counted(rows, bench))))
 
@@ -132,7 +129,7 @@ def _from(row: Row, bench: Bench) -> str:
 
 def _beyond(worst: Row) -> str:
     """What the bytes do not explain."""
-    slower, expected = _float(worst["slower"]), _float(worst["expected"])
+    slower, expected = amount(worst, "slower"), amount(worst, "expected")
     if not expected or slower <= 1.25 * expected:
         return ""
     return (
@@ -147,11 +144,11 @@ def _counted(rows: Sequence[Row], bench: Bench) -> str:
     seen = [row for row in rows if row["counted"] is not None]
     if not seen:
         return ""
-    off = [row for row in seen if abs(_float(row["counted"]) - _float(row["pieces"])) > 0.01 * _float(row["pieces"])]
+    off = [row for row in seen if abs(amount(row, "counted") - amount(row, "pieces")) > 0.01 * amount(row, "pieces")]
     if not off:
         return f"The hardware's own counter agrees at {len(seen)} strides of {len(rows)}."
     told = ", ".join(
-        f"{_float(r['counted']):.2f} at stride {r['stride']} where {r['pieces']} are computed" for r in off
+        f"{amount(r, 'counted'):.2f} at stride {r['stride']} where {r['pieces']} are computed" for r in off
     )
     return f"The hardware's own counter differs: {told}."
 
@@ -163,8 +160,8 @@ def _picture(rows: Sequence[Row], bench: Bench) -> Picture:
         Axis("", "text"),
         Axis("bandwidth", "B/s"),
         (
-            Series("useful", names, tuple(_float(row["bandwidth"]) for row in rows), "bars"),
-            Series("moved, computed", names, tuple(_float(row["moving"]) for row in rows), "bars"),
+            Series("useful", names, tuple(amount(row, "bandwidth") for row in rows), "bars"),
+            Series("moved, computed", names, tuple(amount(row, "moving") for row in rows), "bars"),
         ),
     )
 

@@ -15,10 +15,11 @@ from typing import Any
 from ridgepole import units
 from ridgepole.errors import Missing
 from ridgepole.lab.bench import Bench, gate
-from ridgepole.lab.experiment import Axis, Column, Experiment, Picture, Row, Series, Value, register
+from ridgepole.lab.experiment import Axis, Column, Experiment, Picture, Row, Series, register
 from ridgepole.lab.peaks import products_in
 from ridgepole.lab.roof import Roof, bucket
 from ridgepole.lab.timing import Timing
+from ridgepole.lab.values import amount
 
 SIDES = (64, 128, 256, 512, 1024, 2048, 4096)
 VECTORS = (4096, 8192)
@@ -217,10 +218,6 @@ def _row(bench: Bench, work: Work, timing: Timing, graph: float | None, roof: Ro
     }
 
 
-def _float(value: Value) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
 def measured(rows: Sequence[Row]) -> tuple[dict[str, float], float]:
     """The measured roofs: the best believable FLOP/s of each dtype, and the best bytes a second of what is past caches
     by its own size, the addition (0 where it was not measured)."""
@@ -228,8 +225,8 @@ def measured(rows: Sequence[Row]) -> tuple[dict[str, float], float]:
     peaks: dict[str, float] = {}
     for row in sound:
         if str(row["work"]).startswith("matmul "):
-            peaks[str(row["dtype"])] = max(peaks.get(str(row["dtype"]), 0.0), _float(row["rate"]))
-    bandwidth = max((_float(r["bandwidth"]) for r in sound if r["work"] == "vector add"), default=0.0)
+            peaks[str(row["dtype"])] = max(peaks.get(str(row["dtype"]), 0.0), amount(row, "rate"))
+    bandwidth = max((amount(r, "bandwidth") for r in sound if r["work"] == "vector add"), default=0.0)
     return peaks, bandwidth
 
 
@@ -245,7 +242,7 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
         mine = [row for row in rows if row.get("bucket") == name and not row["note"]]
         if mine:
             parts.append(f"{_TELLS[name]}: {', '.join(_named(row) for row in mine)}.")
-    far = [_named(r) for r in rows if r.get("bucket") in ("memory", "compute") and _float(r["share"]) < FAR]
+    far = [_named(r) for r in rows if r.get("bucket") in ("memory", "compute") and amount(r, "share") < FAR]
     if far:
         parts.append(
             f"Below {units.percent(FAR)} of what the roof allows, so something else holds them back, too little "
@@ -297,13 +294,13 @@ def _alone(rows: Sequence[Row]) -> list[str]:
         one, many = at.get(f"matmul {BATCHED}"), at.get(f"{BATCH:,} matmuls of {BATCHED}")
         if one is None or many is None:
             continue
-        at_roof = _float(one["flops"]) / _float(one["attainable"])
+        at_roof = amount(one, "flops") / amount(one, "attainable")
         said.append(
-            f"One matmul of {BATCHED} in {dtype} takes {units.seconds(_float(one['seconds']))}: its work takes "
+            f"One matmul of {BATCHED} in {dtype} takes {units.seconds(amount(one, 'seconds'))}: its work takes "
             f"{units.seconds(at_roof)} at the roof, and a call on 8 x 8 elements "
-            f"{units.seconds(_float(one['overhead']))}, so it reaches {units.percent(_float(one['share']))} of what "
-            f"its intensity allows. {BATCH:,} of them in one call reach {units.percent(_float(many['share']))}, "
-            f"{_float(many['rate']) / _float(one['rate']):,.1f}x the FLOP/s at the same intensity."
+            f"{units.seconds(amount(one, 'overhead'))}, so it reaches {units.percent(amount(one, 'share'))} of what "
+            f"its intensity allows. {BATCH:,} of them in one call reach {units.percent(amount(many, 'share'))}, "
+            f"{amount(many, 'rate') / amount(one, 'rate'):,.1f}x the FLOP/s at the same intensity."
         )
     return said
 
@@ -313,7 +310,7 @@ def _picture(rows: Sequence[Row], bench: Bench) -> Picture | None:
     if not known:
         return None
     peaks, bandwidth = measured(rows)
-    x = [_float(row["intensity"]) for row in known]
+    x = [amount(row, "intensity") for row in known]
     span = (min(x) / 2, max(x) * 2)
     series = [
         Series(f"measured roof, {dtype}", *_roof(Roof(peak, bandwidth, 0.0), span)) for dtype, peak in peaks.items()
@@ -326,7 +323,7 @@ def _picture(rows: Sequence[Row], bench: Bench) -> Picture | None:
                 series.append(Series(f"datasheet, {dtype}", *_roof(roof, span)))
     for dtype in dict.fromkeys(str(row["dtype"]) for row in known):
         mine = [row for row in known if row["dtype"] == dtype]
-        points, rates = tuple(_float(row["intensity"]) for row in mine), tuple(_float(row["rate"]) for row in mine)
+        points, rates = tuple(amount(row, "intensity") for row in mine), tuple(amount(row, "rate") for row in mine)
         series.append(Series(dtype, points, rates, "points", tuple(str(row["work"]) for row in mine)))
     return Picture("Roofline", Axis("FLOP/B", "FLOP/B", 10), Axis("FLOP/s", "FLOP/s", 10), tuple(series))
 
