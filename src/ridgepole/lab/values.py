@@ -15,3 +15,8 @@ def believed(row: Row, key: str) -> bool:
     """Whether the row has a positive number at `key`, and no note speaks against it."""
     found = number(row, key)
     return found is not None and found > 0 and not row.get("note")
+
+
+def amount(row: Row | None, key: str) -> float:
+    """The number at `key`; 0 where it is not known."""
+    return (number(row, key) if row is not None else None) or 0.0

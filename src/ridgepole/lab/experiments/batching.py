@@ -17,6 +17,7 @@ from ridgepole.kernels.device import Run
 from ridgepole.lab.bench import Bench, gate
 from ridgepole.lab.experiment import Axis, Column, Experiment, Picture, Row, Series, register
 from ridgepole.lab.timing import Timing
+from ridgepole.lab.values import amount
 
 GPU_WEIGHT = (4096, 14336)
 """k and n: an MLP's weight of Llama 3 8B."""
@@ -119,13 +120,8 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
     return " ".join(filter(None, said)) or "Too little was measured that can be believed."
 
 
-def _number(row: Row, key: str) -> float:
-    value = row.get(key)
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
 def _of_weight(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if row["what"] == WEIGHT and _number(row, "seconds")]
+    return [row for row in rows if row["what"] == WEIGHT and amount(row, "seconds")]
 
 
 def _free(rows: Sequence[Row]) -> str:
@@ -134,20 +130,20 @@ def _free(rows: Sequence[Row]) -> str:
     if len(found) < 2 or found[0]["batch"] != 1:
         return ""
     one, most = found[0], found[-1]
-    alone = _number(one, "seconds")
-    free = list(takewhile(lambda row: _number(row, "seconds") < FLAT * alone, found))[-1]
-    after = next((row for row in found if _number(row, "batch") > _number(free, "batch")), None)
-    gain = _number(most, "rate_rows") / _number(one, "rate_rows")
+    alone = amount(one, "seconds")
+    free = list(takewhile(lambda row: amount(row, "seconds") < FLAT * alone, found))[-1]
+    after = next((row for row in found if amount(row, "batch") > amount(free, "batch")), None)
+    gain = amount(most, "rate_rows") / amount(one, "rate_rows")
     said = f"One row takes {units.seconds(alone)}"
     if free is not one:
         said += (
-            f" and {_number(free, 'batch'):,.0f} rows {units.seconds(_number(free, 'seconds'))}: up to there a batch "
+            f" and {amount(free, 'batch'):,.0f} rows {units.seconds(amount(free, 'seconds'))}: up to there a batch "
             f"costs less than {FLAT:.0f}x one row, since the weights are read once for all"
         )
     elif after is not None:
-        said += f", and {_number(after, 'batch'):,.0f} rows already {_number(after, 'seconds') / alone:.1f}x as long"
+        said += f", and {amount(after, 'batch'):,.0f} rows already {amount(after, 'seconds') / alone:.1f}x as long"
     each = f"{gain:.1f}x cheaper" if gain >= 1 else f"{1 / gain:.1f}x dearer"
-    return f"{said}. At {_number(most, 'batch'):,.0f} rows each is {each} than alone."
+    return f"{said}. At {amount(most, 'batch'):,.0f} rows each is {each} than alone."
 
 
 def _ridge(rows: Sequence[Row], bench: Bench) -> str:
@@ -159,27 +155,27 @@ def _ridge(rows: Sequence[Row], bench: Bench) -> str:
     ridge = bench.machine.ridge(dtype, bench.unit(dtype))
     if ridge is None:
         return ""
-    above = next((row for row in found if _number(row, "intensity") >= ridge), None)
+    above = next((row for row in found if amount(row, "intensity") >= ridge), None)
     where = f"reached at {above['batch']} rows" if above is not None else "not reached"
-    best = max(found, key=lambda row: _number(row, "flops"))
-    share = f", {units.percent(_number(best, 'of_peak'))} of the known peak" if _number(best, "of_peak") else ""
+    best = max(found, key=lambda row: amount(row, "flops"))
+    share = f", {units.percent(amount(best, 'of_peak'))} of the known peak" if amount(best, "of_peak") else ""
     return (
         f"The ridge point is {ridge:.0f} FLOP/B, {where}: past it arithmetic is the limit; "
-        f"the best rate is {units.rate_flops(_number(best, 'flops'))} at {best['batch']} rows{share}."
+        f"the best rate is {units.rate_flops(amount(best, 'flops'))} at {best['batch']} rows{share}."
     )
 
 
 def _together(rows: Sequence[Row]) -> str:
     alone = next((row for row in rows if row["what"] == ONE_BY_ONE), None)
     together = next((row for row in rows if row["what"] == ONE_CALL), None)
-    if alone is None or together is None or not _number(alone, "seconds") or not _number(together, "seconds"):
+    if alone is None or together is None or not amount(alone, "seconds") or not amount(together, "seconds"):
         return ""
-    each = _number(together, "seconds") / _number(together, "batch")
-    gain = _number(alone, "seconds") / each
+    each = amount(together, "seconds") / amount(together, "batch")
+    gain = amount(alone, "seconds") / each
     verdict = f"{gain:.1f}x as fast, for the same arithmetic" if gain > GAINS else "no gain here"
     return (
-        f"A product of {SMALL_SIDE} takes {units.seconds(_number(alone, 'seconds'))} by its own call and "
-        f"{units.seconds(each)} as one of {_number(together, 'batch'):,.0f} in one bmm: {verdict}."
+        f"A product of {SMALL_SIDE} takes {units.seconds(amount(alone, 'seconds'))} by its own call and "
+        f"{units.seconds(each)} as one of {amount(together, 'batch'):,.0f} in one bmm: {verdict}."
     )
 
 
@@ -187,10 +183,10 @@ def _picture(rows: Sequence[Row], bench: Bench) -> Picture | None:
     found = _of_weight(rows)
     if not found:
         return None
-    x = tuple(_number(row, "batch") for row in found)
-    one = _number(found[0], "seconds")
-    gain = tuple(_number(row, "rate_rows") / _number(found[0], "rate_rows") for row in found)
-    time = tuple(_number(row, "seconds") / one for row in found)
+    x = tuple(amount(row, "batch") for row in found)
+    one = amount(found[0], "seconds")
+    gain = tuple(amount(row, "rate_rows") / amount(found[0], "rate_rows") for row in found)
+    time = tuple(amount(row, "seconds") / one for row in found)
     return Picture(
         "What a batch buys",
         Axis("batch", "count", 2),
@@ -207,10 +203,10 @@ def _marks(found: Sequence[Row], bench: Bench) -> Iterator[tuple[str, float]]:
     if ridge is None:
         return
     for below, above in pairwise(found):
-        low, high = _number(below, "intensity"), _number(above, "intensity")
+        low, high = amount(below, "intensity"), amount(above, "intensity")
         if low < ridge <= high:
             share = (ridge - low) / (high - low)
-            yield "ridge point", _number(below, "batch") * (_number(above, "batch") / _number(below, "batch")) ** share
+            yield "ridge point", amount(below, "batch") * (amount(above, "batch") / amount(below, "batch")) ** share
 
 
 register(

@@ -21,6 +21,7 @@ from ridgepole.lab import timing
 from ridgepole.lab.bench import Bench, gate
 from ridgepole.lab.decoder import LLAMA_3_8B, SMALL, Decoder, Shape, State
 from ridgepole.lab.experiment import Axis, Column, Experiment, Picture, Row, Series, Value, register
+from ridgepole.lab.values import amount
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
 CPU_BATCHES = (1, 2, 4, 8)
@@ -199,16 +200,11 @@ def _torn_down() -> Iterator[None]:
 
 
 def _meaning(rows: Sequence[Row], bench: Bench) -> str:
-    timed = [row for row in rows if _number(row, "seconds") and row.get("believed", True)]
+    timed = [row for row in rows if amount(row, "seconds") and row.get("believed", True)]
     if not timed:
         return "No step was measured that can be believed."
     said = [_first(timed), _priced(rows, timed, bench), _batched(timed)]
     return " ".join(filter(None, said))
-
-
-def _number(row: Row | None, key: str) -> float:
-    value = row.get(key) if row is not None else None
-    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _at(rows: Sequence[Row], batch: Value, way: str) -> Row | None:
@@ -219,9 +215,9 @@ def _first(timed: Sequence[Row]) -> str:
     batch = timed[0]["batch"]
     eager, graph = _at(timed, batch, EAGER), _at(timed, batch, GRAPH)
     ways = [
-        f"{units.seconds(_number(row, 'seconds'))} {way}" for row, way in ((eager, EAGER), (graph, "as a graph")) if row
+        f"{units.seconds(amount(row, 'seconds'))} {way}" for row, way in ((eager, EAGER), (graph, "as a graph")) if row
     ]
-    gain = _number(eager, "seconds") / _number(graph, "seconds") if eager and graph else 0.0
+    gain = amount(eager, "seconds") / amount(graph, "seconds") if eager and graph else 0.0
     return f"A step of batch {batch} takes {' and '.join(ways)}" + (
         f": the graph is {gain:.2f}x as fast." if gain else "."
     )
@@ -230,24 +226,24 @@ def _first(timed: Sequence[Row]) -> str:
 def _priced(rows: Sequence[Row], timed: Sequence[Row], bench: Bench) -> str:
     """The arithmetic of a price: the bytes at the known bandwidth, and the launches at their known cost."""
     first = timed[0]
-    travel = _number(first, "travel")
+    travel = amount(first, "travel")
     if not travel or bench.machine is None:
         return ""
-    best = min((row for row in timed if row["batch"] == first["batch"]), key=lambda row: _number(row, "seconds"))
+    best = min((row for row in timed if row["batch"] == first["batch"]), key=lambda row: amount(row, "seconds"))
     said = (
-        f"Its {units.nbytes(_number(first, 'bytes'))} need {units.seconds(travel)} at "
-        f"{units.rate_bytes(bench.machine.bandwidth)}, {units.percent(travel / _number(best, 'seconds'))} of the "
+        f"Its {units.nbytes(amount(first, 'bytes'))} need {units.seconds(travel)} at "
+        f"{units.rate_bytes(bench.machine.bandwidth)}, {units.percent(travel / amount(best, 'seconds'))} of the "
         f"{best['way']} step"
     )
-    counted = next((row for row in rows if row["way"] == COUNTED and _number(row, "launches")), None)
+    counted = next((row for row in rows if row["way"] == COUNTED and amount(row, "launches")), None)
     costs = bench.machine.overheads
     each = costs.dispatch.value + costs.launch.value
     if counted is None or not each:
         return f"{said}."
-    issuing = _number(counted, "launches") * each
+    issuing = amount(counted, "launches") * each
     larger = "overhead" if issuing > travel else "memory"
     return (
-        f"{said}; its {_number(counted, 'launches'):,.0f} kernels need {units.seconds(issuing)} of CPU to issue at "
+        f"{said}; its {amount(counted, 'launches'):,.0f} kernels need {units.seconds(issuing)} of CPU to issue at "
         f"{units.seconds(each)} each ({costs.launch.source.kind}), which a graph does not pay: the eager step is "
         f"priced {larger}-bound, at {units.seconds(max(issuing, travel))} overlapped and "
         f"{units.seconds(issuing + travel)} one after the other."
@@ -260,12 +256,12 @@ def _batched(timed: Sequence[Row]) -> str:
         mine = [row for row in timed if row["way"] == way]
         if len(mine) > 1:
             few, many = mine[0], mine[-1]
-            times = _number(many, "batch") / _number(few, "batch")
-            gain = _number(many, "tokens") / _number(few, "tokens")
+            times = amount(many, "batch") / amount(few, "batch")
+            gain = amount(many, "tokens") / amount(few, "tokens")
             why = ", since the weights are read once for all of them" if gain > 1 else ""
             return (
-                f"Batch {many['batch']} {'as a graph' if way == GRAPH else way} makes {_number(many, 'tokens'):,.0f} "
-                f"tokens/s against {_number(few, 'tokens'):,.0f} at batch {few['batch']}: {gain:.1f}x for {times:.0f}x "
+                f"Batch {many['batch']} {'as a graph' if way == GRAPH else way} makes {amount(many, 'tokens'):,.0f} "
+                f"tokens/s against {amount(few, 'tokens'):,.0f} at batch {few['batch']}: {gain:.1f}x for {times:.0f}x "
                 f"the sequences{why}."
             )
     return ""
@@ -274,14 +270,14 @@ def _batched(timed: Sequence[Row]) -> str:
 def _picture(rows: Sequence[Row], bench: Bench) -> Picture | None:
     series = []
     for way in (EAGER, GRAPH):
-        mine = [row for row in rows if row["way"] == way and _number(row, "seconds")]
+        mine = [row for row in rows if row["way"] == way and amount(row, "seconds")]
         if mine:
-            x = tuple(_number(row, "batch") for row in mine)
-            series.append(Series(way, x, tuple(_number(row, "seconds") for row in mine), "points"))
-    travel = [row for row in rows if row["way"] == EAGER and _number(row, "travel")]
+            x = tuple(amount(row, "batch") for row in mine)
+            series.append(Series(way, x, tuple(amount(row, "seconds") for row in mine), "points"))
+    travel = [row for row in rows if row["way"] == EAGER and amount(row, "travel")]
     if travel:
-        x = tuple(_number(row, "batch") for row in travel)
-        series.append(Series("bytes / bandwidth", x, tuple(_number(row, "travel") for row in travel)))
+        x = tuple(amount(row, "batch") for row in travel)
+        series.append(Series("bytes / bandwidth", x, tuple(amount(row, "travel") for row in travel)))
     if not series:
         return None
     return Picture("A decode step", Axis("batch", "count", 2), Axis("a step", "s"), tuple(series))

@@ -17,6 +17,7 @@ from ridgepole.lab import launch_costs, running_ahead, timing
 from ridgepole.lab.bench import Bench
 from ridgepole.lab.experiment import Axis, Column, Experiment, Picture, Row, Series, register
 from ridgepole.lab.launch_costs import Call
+from ridgepole.lab.values import amount
 
 EMPTY, FRAMEWORK, PARTS, AHEAD, QUEUE = "empty", "framework", "where", "ahead", "queue"
 """Kinds of rows."""
@@ -189,37 +190,32 @@ def crossing(rows: Sequence[Row]) -> tuple[Row | None, Row | None]:
     None: it never did, or always. One late call at a longer kernel is no sign of a dry queue.
     """
     measured = sorted(
-        (row for row in rows if row["part"] == AHEAD and _number(row, "device_seconds") and _number(row, "seconds")),
-        key=lambda row: _number(row, "device_seconds"),
+        (row for row in rows if row["part"] == AHEAD and amount(row, "device_seconds") and amount(row, "seconds")),
+        key=lambda row: amount(row, "device_seconds"),
     )
-    dry = list(takewhile(lambda r: _number(r, "seconds") > KEEPS_AHEAD * _number(r, "device_seconds"), measured))
+    dry = list(takewhile(lambda r: amount(r, "seconds") > KEEPS_AHEAD * amount(r, "device_seconds"), measured))
     return (dry[-1] if dry else None), (measured[len(dry)] if len(dry) < len(measured) else None)
-
-
-def _number(row: Row, key: str) -> float:
-    value = row.get(key)
-    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _side(rows: Sequence[Row]) -> float:
     """Seconds of CPU time of a launch; 0 where it was not measured."""
-    return next((_number(row, "seconds") for row in rows if row["what"] == SIDE), 0.0)
+    return next((amount(row, "seconds") for row in rows if row["what"] == SIDE), 0.0)
 
 
 def _starves(rows: Sequence[Row]) -> str:
     dry, full = crossing(rows)
     if dry is None:
-        kept = units.seconds(_number(full, "device_seconds")) if full is not None else ""
+        kept = units.seconds(amount(full, "device_seconds")) if full is not None else ""
         return f"The CPU kept ahead of every kernel, down to {kept} on the device." if kept else ""
-    wall, device, launch = _number(dry, "seconds"), _number(dry, "device_seconds"), _side(rows)
-    ahead = f"Kernels of {units.seconds(_number(full, 'device_seconds'))} keep the device busy. " if full else ""
+    wall, device, launch = amount(dry, "seconds"), amount(dry, "device_seconds"), _side(rows)
+    ahead = f"Kernels of {units.seconds(amount(full, 'device_seconds'))} keep the device busy. " if full else ""
     if launch >= ISSUES * wall:
         why = f"since the CPU takes {units.seconds(launch)} to issue one: the queue runs dry"
     else:
         why = f"though the CPU issues one every {units.seconds(launch)}: the rest is handing it over to the device"
     return (
         f"{ahead}One of {units.seconds(device)} comes only every {units.seconds(wall)}, so the device idles "
-        f"{units.percent(_number(dry, 'idle'))} of the time, {why}."
+        f"{units.percent(amount(dry, 'idle'))} of the time, {why}."
     )
 
 

@@ -18,6 +18,7 @@ from ridgepole import units
 from ridgepole.lab import timing, utilisation
 from ridgepole.lab.bench import Bench, gate
 from ridgepole.lab.experiment import Axis, Column, Experiment, Picture, Row, Series, register
+from ridgepole.lab.values import number
 
 ELEMENTS = 1024
 SECONDS, CPU_SECONDS = 3.0, 2.0
@@ -196,11 +197,6 @@ def _row(
     }
 
 
-def _number(row: Row | None, key: str) -> float | None:
-    value = row.get(key) if row is not None else None
-    return float(value) if isinstance(value, int | float) else None
-
-
 def _meaning(rows: Sequence[Row], bench: Bench) -> str:
     said = []
     who = "the system" if bench.on_cpu else "nvidia-smi"
@@ -210,7 +206,7 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
     large = next((row for row in rows if row["load"] == PRODUCT), None)
     if large is not None:
         said.append(_sentence(large, who))
-    if any((_number(row, "reported") or 0) >= HARD and (_number(row, "of_peak") or 1) < 0.01 for row in tiny):
+    if any((number(row, "reported") or 0) >= HARD and (number(row, "of_peak") or 1) < 0.01 for row in tiny):
         said.append("So a high figure says that something ran, not that it did much: look at the share of the roofs.")
     if bench.on_cpu:
         said.append("Here the CPU time of this process, 100 % a core, stands in for what nvidia-smi says of a GPU.")
@@ -218,7 +214,7 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
 
 
 def _sentence(row: Row, who: str) -> str:
-    reported, busy, of_peak = (_number(row, key) for key in ("reported", "busy", "of_peak"))
+    reported, busy, of_peak = (number(row, key) for key in ("reported", "busy", "of_peak"))
     told = f"{who} says {units.percent(reported)}" if reported is not None else f"{who} says nothing"
     believed = "not believed" not in str(row["note"])
     parts = [
@@ -238,13 +234,13 @@ def share(value: float) -> str:
 def _picture(rows: Sequence[Row], bench: Bench) -> Picture:
     names = tuple(str(row["load"]) for row in rows)
     series = [
-        Series(label, names, tuple(_number(row, key) or 0.0 for row in rows), "bars")
+        Series(label, names, tuple(number(row, key) or 0.0 for row in rows), "bars")
         for key, label in (
             ("reported", "CPU time of this process" if bench.on_cpu else "nvidia-smi says"),
             ("busy", "kernels ran"),
             ("of_peak", "of the peak"),
         )
-        if any(_number(row, key) is not None for row in rows)
+        if any(number(row, key) is not None for row in rows)
     ]
     return Picture("What utilisation means", Axis("", "text"), Axis("share", "share"), tuple(series))
 
