@@ -1,4 +1,5 @@
 // out = a. Bytes: 8 n.
+// Wide accesses go through float4 pointers, for buffers are aligned: PoCL calls a function for each vload4.
 #define BLOCK 256
 
 kernel void copy(global const float *a, global float *out, uint n) {
@@ -7,25 +8,25 @@ kernel void copy(global const float *a, global float *out, uint n) {
 }
 
 kernel void copy_wide(global const float *a, global float *out, uint n) {
-    uint i = get_global_id(0) * 4;
-    if (i + 4 <= n) {
-        vstore4(vload4(0, a + i), 0, out + i);
+    uint i = get_global_id(0);
+    if (i < n / 4) {
+        ((global float4 *)out)[i] = ((global const float4 *)a)[i];
     } else {
-        for (; i < n; i++) out[i] = a[i];
+        for (i *= 4; i < n; i++) out[i] = a[i];
     }
 }
 
 // A block copies 4 runs of 4 * BLOCK elements; each thread has its loads of all four in flight before the first store.
 kernel void copy_stream(global const float *a, global float *out, uint n) {
-    uint start = get_group_id(0) * (16 * BLOCK) + get_local_id(0) * 4;
-    if (get_group_id(0) * (16 * BLOCK) + 16 * BLOCK <= n) {
+    uint start = get_group_id(0) * (4 * BLOCK) + get_local_id(0);
+    if (get_group_id(0) < n / (16 * BLOCK)) {
         float4 x[4];
-        for (uint j = 0; j < 4; j++) x[j] = vload4(0, a + start + j * 4 * BLOCK);
-        for (uint j = 0; j < 4; j++) vstore4(x[j], 0, out + start + j * 4 * BLOCK);
+        for (uint j = 0; j < 4; j++) x[j] = ((global const float4 *)a)[start + j * BLOCK];
+        for (uint j = 0; j < 4; j++) ((global float4 *)out)[start + j * BLOCK] = x[j];
     } else {
         for (uint j = 0; j < 4; j++)
             for (uint e = 0; e < 4; e++) {
-                uint i = start + j * 4 * BLOCK + e;
+                uint i = (start + j * BLOCK) * 4 + e;
                 if (i < n) out[i] = a[i];
             }
     }

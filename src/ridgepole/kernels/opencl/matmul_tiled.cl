@@ -1,6 +1,6 @@
-// c = a b by TILE x TILE tiles of a and b in local memory, one thread an output. FLOPs: 2 m n k. Reads asked: 2 k / TILE
-// an output. b's tile lies transposed and a thread keeps 8 partial sums, so that a CPU multiplies 8 pairs at once.
-// Inside the matrices the tiles are filled without tests: PoCL makes a slow loop of a tested load.
+// c = a b by TILE x TILE tiles of a and b in local memory, one thread an output. FLOPs: 2 m n k. Reads asked:
+// 2 k / TILE an output. b's tile lies transposed and a thread keeps 8 partial sums, so that a CPU multiplies 8 pairs at
+// once. Inside the matrices the tiles are filled without tests: PoCL makes a slow loop of a tested load.
 #define WIDE 8
 
 kernel void matmul_tiled(global const float *a, global const float *b, global float *c, uint m, uint n, uint k) {
