@@ -74,7 +74,14 @@ def test_what_was_not_run_is_a_dash_with_its_reason() -> None:
 def test_lines_fit_and_figures_stay_whole(width: int) -> None:
     text = lab_text.render(made(), width=width)
     assert max(map(len, text.splitlines())) <= width
-    assert "4.00" in text and "83.3" in text
+    assert "4.00 TB/s" in text and "…" not in text
+    assert ("83.3 %" in text) != ("no room for: of datasheet" in text)
+
+
+def test_an_extra_column_gives_way_before_any_other() -> None:
+    columns = tuple(replace(c, extra=c.key == "seconds") for c in made().columns)
+    text = lab_text.render(made(columns=columns, rows=made().rows[:2]), width=46)
+    assert "no room for: time;" in text and "83.3 %" in text
 
 
 def test_an_interrupted_run_says_so_under_its_rows() -> None:

@@ -20,12 +20,16 @@ ColumnUnit = Literal["text", "count", "number", "share", "s", "B", "B/s", "FLOP/
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the table: the key of its values, its heading and their unit. `bar`: drawn as a bar as well."""
+    """A column of the table: the key of its values, its heading and their unit.
+
+    `bar`: drawn as a bar as well. `extra`: the first to go where a terminal is narrow.
+    """
 
     key: str
     heading: str
     unit: ColumnUnit
     bar: bool = False
+    extra: bool = False
 
 
 @dataclass(frozen=True, slots=True)

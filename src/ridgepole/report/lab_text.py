@@ -38,28 +38,54 @@ def render(result: Result, *, width: int = 100, color: bool = False) -> str:
 
 
 def _table(result: Result, width: int) -> list[Any]:
-    """The table, and under it the notes that had no room in it."""
+    """The table, and under it the notes that had no room in it, and how many columns had none."""
     shown = [column for column in result.columns if any(row.get(column.key) not in (None, "") for row in result.rows)]
     cells = {column.key: [cell(row.get(column.key), column) for row in result.rows] for column in shown}
-    bars = sum(column.bar for column in shown)
-    taken = sum(GAP + max(map(len, (*cells[c.key], c.heading))) for c in shown if c.key != NOTE) + bars * (LEAST_BAR + GAP)
     below: list[Any] = []
-    if NOTE in cells and taken + max(map(len, cells[NOTE])) >= width:
+    noted = [column for column in shown if column.key == NOTE]
+    shown = [column for column in shown if column.key != NOTE]
+    if noted and _wide(shown, cells) + max(map(len, cells[NOTE])) >= width:
         numbers = {text: i + 1 for i, text in enumerate(dict.fromkeys(filter(None, cells[NOTE])))}
         cells[NOTE] = [f"[{numbers[text]}]" if text else "" for text in cells[NOTE]]
         below = [Text(f"[{number}] {text}", style="dim") for text, number in numbers.items()]
-    taken += max(map(len, cells.get(NOTE, [""]))) + GAP
-    length = LEAST_BAR + max(0, min(BAR - LEAST_BAR, (width - taken) // max(1, bars)))
+    room = width - (max(map(len, cells[NOTE])) + GAP if noted else 0)
+    fitting = _fitting(shown, cells, room)
+    if len(fitting) < len(shown):
+        left_out = ", ".join(column.heading for column in shown if column not in fitting)
+        below.append(Text(f"no room for: {left_out}; a wider terminal, -o and --json have them", style="dim"))
+    bars = sum(column.bar for column in fitting)
+    length = LEAST_BAR + max(0, min(BAR - LEAST_BAR, (room - _wide(fitting, cells)) // max(1, bars)))
     names, columns = [], []
-    for column in shown:
+    for column in [*fitting, *noted]:
         names.append("" if column.key == NOTE else column.heading)
         columns.append([Text(text) for text in cells[column.key]])
         if column.bar:
             names.append("")
             most = _most(result, column)
             columns.append([Text(bar(row.get(column.key), most, length)) for row in result.rows])
-    left = {c.heading for c in shown if c.unit == "text"} | {""}
+    left = {c.heading for c in fitting if c.unit == "text"} | {""}
     return [table.fitted(names, list(zip(*columns, strict=True)), left=left), *below]
+
+
+def _wide(columns: Sequence[Column], cells: Mapping[str, Sequence[str]]) -> int:
+    """Columns of the terminal that these take, with the shortest bars."""
+    texts = sum(GAP + max(map(len, (*cells[column.key], column.heading))) for column in columns)
+    return texts + sum((LEAST_BAR + GAP) for column in columns if column.bar)
+
+
+def _fitting(columns: Sequence[Column], cells: Mapping[str, Sequence[str]], room: int) -> list[Column]:
+    """What fits in `room`: those marked `extra` give way first, the last before the first, then the last of the rest.
+
+    A cut figure would be another figure, so a column is shown whole or not at all.
+    """
+    kept = list(columns)
+    giving = [column for column in reversed(columns) if column.extra]
+    giving += [column for column in reversed(columns[1:]) if not column.extra and not column.bar]
+    for column in giving:
+        if _wide(kept, cells) <= room:
+            break
+        kept.remove(column)
+    return kept
 
 
 def _most(result: Result, column: Column) -> float:
