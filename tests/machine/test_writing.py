@@ -41,7 +41,7 @@ def test_any_note_source_and_figure_comes_back_the_same(
     )
     dram = Figure(base.bandwidth, "B/s", source)
     memory = (*memory[:-1], replace(memory[-1], bandwidth=dram))
-    machine = replace(base, notes=tuple(notes), memory=memory, measured_of="H100 SXM")
+    machine = replace(base, name="mine", notes=tuple(notes), memory=memory, measured_of="H100 SXM")
     assert read_back(machine, tmp_path_factory.mktemp("m") / "x.toml") == machine
 
 

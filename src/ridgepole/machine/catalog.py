@@ -3,7 +3,8 @@
 A file has `[family]` tables that its `[[machine]]` rows share. A figure is a number in SI units, or a text such as
 "3.35 TB/s", whose source is its table's `source`, or `{ value = …, source = "…" }`. A source is "kind: detail", kind
 one of datasheet, measured, derived, assumed. `[machine.levels.NAME]` states the capacity, bandwidth and latency of a
-memory level where no other key does; `measured_of` names the machine that a file of measured figures was measured on.
+memory level where no other key does, `[machine.links]` its links by name; `measured_of` names the machine that a file
+of measured figures was measured on.
 Users add machines as files of the same form in `$RIDGEPOLE_HOME/machines` (default `~/.config/ridgepole/machines`), or
 name a file wherever a machine's name is asked for.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -20,7 +22,7 @@ from typing import Any, Literal, cast
 
 from ridgepole import dtypes, units
 from ridgepole.errors import BadInput
-from ridgepole.machine import match, shape
+from ridgepole.machine import match, measured, shape
 from ridgepole.machine.model import Figure, Limits, Machine, MemoryLevel, Overheads, Source, SourceKind, Unit
 from ridgepole.machine.validate import validate
 
@@ -49,12 +51,29 @@ def load() -> Mapping[str, Machine]:
 
 @lru_cache(maxsize=4)
 def _load(folder: str) -> Mapping[str, Machine]:
-    machines: dict[str, Machine] = {}
     shipped = sorted((Path(__file__).parent / "catalog").glob("*.toml"))
-    for path in [*shipped, *sorted(Path(folder).glob("*.toml"))]:
-        for machine in read(path):
-            machines[machine.name] = machine
+    machines = {machine.name: machine for path in shipped for machine in read(path)}
+    own = _own(Path(folder))
+    # "cpu-measured" is the user's CPU, not the one that was measured for the catalog.
+    taken = {alias for machine in own for alias in machine.aliases}
+    for name, machine in machines.items():
+        if machine.measured_of and not taken.isdisjoint(machine.aliases):
+            machines[name] = replace(machine, aliases=tuple(each for each in machine.aliases if each not in taken))
+    machines.update((machine.name, machine) for machine in own)
     return MappingProxyType(machines)
+
+
+def _own(folder: Path) -> list[Machine]:
+    """The user's machines. Of two that share a name the last counts: measured ones are in the order they were made."""
+    found = [(machine, path) for path in sorted(folder.glob("*.toml")) for machine in read(path)]
+
+    def made(each: tuple[Machine, Path]) -> tuple[str, float]:
+        machine, path = each
+        if not machine.measured_of:
+            return "", 0.0
+        return measured.when(machine), path.stat().st_mtime if path.exists() else 0.0
+
+    return [machine for machine, _ in sorted(found, key=made)]
 
 
 def forget() -> None:
@@ -62,11 +81,19 @@ def forget() -> None:
     _load.cache_clear()
 
 
-def measured_here(name: str) -> Machine | None:
-    """The user's own measurement of the machine called `name`: the newest file that holds one; None without."""
-    files = sorted(user_folder().glob("*.toml"), key=lambda path: path.stat().st_mtime, reverse=True)
-    own = (machine for path in files for machine in read(path))
-    return next((machine for machine in own if name and machine.measured_of == name), None)
+def measured_here(name: str, sms: int | None = None) -> Machine | None:
+    """The user's own measurement of the machine called `name` (with so many SMs, or threads of a CPU); None without.
+
+    Of several the one made last: by the dates in its figures, and of one day by the file's.
+    """
+    own = [machine for machine in _own(user_folder()) if name and machine.measured_of == name]
+    fitting = [machine for machine in own if sms is None or int(machine.limits.sms.value) == sms]
+    return fitting[-1] if fitting else None
+
+
+def datasheet(machine: Machine) -> Machine:
+    """The machine that `machine` was measured on, as the catalog has it; itself where it is no measurement."""
+    return load().get(machine.measured_of, machine)
 
 
 def user_folder() -> Path:
@@ -136,7 +163,9 @@ def _machine(row: Table, family: Table) -> Machine:
         memory=_memory(row, family, limits, source),
         limits=limits,
         overheads=_overheads(row, family, source),
-        links=MappingProxyType({"link": _figure(row["link"], "B/s", source)} if "link" in row else {}),
+        links=MappingProxyType(
+            {name: _figure(value, "B/s", source) for name, value in {**_link(row), **row.get("links", {})}.items()}
+        ),
         power=_figure(row["power"], "W", source) if "power" in row else None,
         aliases=tuple(row.get("aliases", ())),
         confidence=row.get("confidence", "medium"),
@@ -150,6 +179,10 @@ def _machine(row: Table, family: Table) -> Machine:
             }
         ),
     )
+
+
+def _link(row: Table) -> Table:
+    return {"link": row["link"]} if "link" in row else {}
 
 
 def _peak_key(text: str) -> tuple[Unit, str]:
@@ -180,7 +213,8 @@ def _source(text: str) -> Source:
     kind, _, detail = text.partition(":")
     if kind not in ("datasheet", "measured", "derived", "assumed"):
         raise ValueError(f"source {text[:60]!r} begins with none of datasheet:, measured:, derived:, assumed:")
-    return Source(cast(SourceKind, kind), detail.strip() or "no measurement or document at hand")
+    detail = detail.removeprefix(" ")
+    return Source(cast(SourceKind, kind), detail if detail.strip() else "no measurement or document at hand")
 
 
 def _limits(row: Table, family: Table, source: str) -> Limits:

@@ -97,7 +97,7 @@ def candidates(name: str, machines: Mapping[str, Machine]) -> list[Machine]:
     if not wanted:
         return []
     exact = _exact(wanted, machines)
-    return exact if len(exact) == 1 else [m for m in machines.values() if _loose(wanted, m)]
+    return exact if len(exact) == 1 else [m for m in machines.values() if _loose(wanted, m)] or exact
 
 
 def match(device: Device, machines: Mapping[str, Machine] | None = None) -> Match:
@@ -107,13 +107,14 @@ def match(device: Device, machines: Mapping[str, Machine] | None = None) -> Matc
     """
     if machines is not None:
         return _told(device, machines)
-    from ridgepole.machine import catalog
+    from ridgepole.machine import catalog, measured
 
     found = _told(device, catalog.load())
     own = catalog.measured_here(found.machine.name) if found.machine is not None else None
     if own is None:
         return found
-    said = f"figures measured here ({own.name}), not the datasheet's"
+    day = measured.when(own)
+    said = f"figures measured here{f' on {day}' if day else ''} ({own.name}), not the datasheet's"
     return Match(own, f"{found.note}; {said}" if found.note else said)
 
 

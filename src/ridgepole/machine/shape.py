@@ -16,7 +16,7 @@ _SHARED = frozenset({"kind", "vendor", "architecture", "compute", "limits", "ove
 """Keys that a row and its family may both have."""
 _FIGURES = frozenset({"sms", "clock", "memory", "bandwidth", "l2", "l2_bandwidth", "llc", "llc_bandwidth", "link"})
 _ROW = _SHARED | _FIGURES | {"name", "aliases", "confidence", "source", "memory_kind", "power", "notes", "peaks"}
-_ROW |= {"measured_of", "levels"}
+_ROW |= {"measured_of", "levels", "links"}
 _FAMILY = _SHARED | {"latency", "l2_bandwidth"}
 _LIMITS = frozenset(Limits.__dataclass_fields__) | {"source"}
 _OVERHEADS = frozenset(Overheads.__dataclass_fields__)
@@ -43,6 +43,8 @@ def check(row: Table, family: Table) -> None:
             raise ValueError(f"{key} is no list of texts")
     if not words(row["name"]):
         raise ValueError(f"the name {row['name']!r} has no word that tells it from others")
+    if row.get("measured_of") == row["name"]:
+        raise ValueError("measured_of is its own name: --on could not tell it from the datasheet's")
     if row.get("confidence", "medium") not in ("high", "medium", "low"):
         raise ValueError("confidence is none of high, medium, low")
     if row.get("vendor", family.get("vendor")) == "NVIDIA":
@@ -63,6 +65,7 @@ def _tables(row: Table, family: Table) -> Iterator[tuple[str, Any, frozenset[str
         yield f"[{name}.tuning]", table.get("tuning", {}), None
     yield "[family.latency]", family.get("latency", {}), _LATENCY
     yield "[machine.peaks]", row.get("peaks", {}), None
+    yield "[machine.links]", row.get("links", {}), None
     levels = row.get("levels", {})
     yield "[machine.levels]", levels, _LEVELS
     for name, level in levels.items() if isinstance(levels, Mapping) else ():

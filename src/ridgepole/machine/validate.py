@@ -9,6 +9,8 @@ from ridgepole.machine.model import Figure, Machine
 
 BANDWIDTH = (1e10, 2e13)
 """Bytes a second of device memory: below the slowest laptop, above any HBM announced."""
+BANDWIDTH_CPU = (1e8, 2e13)
+"""As BANDWIDTH: one thread of a shared host copies a few GB/s."""
 RIDGE = (1.0, 2000.0)
 """FLOP per byte. fp4 on the newest parts is the largest there is, about 1,300."""
 RIDGE_FP64 = (0.1, 2000.0)
@@ -37,8 +39,9 @@ def validate(machine: Machine) -> list[str]:
     if level is None or level.bandwidth is None:
         return ["it has no device-memory bandwidth"]
     rate = level.bandwidth.value
-    if not BANDWIDTH[0] <= rate <= BANDWIDTH[1]:
-        wrong.append(f"bandwidth {rate:.4g} B/s is outside {BANDWIDTH[0]:g} to {BANDWIDTH[1]:g}")
+    slowest, fastest = BANDWIDTH_CPU if machine.kind == "cpu" else BANDWIDTH
+    if not slowest <= rate <= fastest:
+        wrong.append(f"bandwidth {rate:.4g} B/s is outside {slowest:g} to {fastest:g}")
     for (unit, dtype), peak in machine.peaks.items():
         ridge = peak.value / rate
         least, most = RIDGE_CPU if machine.kind == "cpu" else RIDGE_FP64 if dtype == "float64" else RIDGE
@@ -88,14 +91,21 @@ def _sparse(machine: Machine) -> list[str]:
         ceiling = most * sms.value * clock.value * SLACK
         for dtype in ("float16", "bfloat16"):
             peak = machine.peak("tensor", dtype)
-            if peak is not None and peak.value > ceiling:
+            if peak is not None and _comparable(peak, clock) and peak.value > ceiling:
                 wrong.append(
                     f"tensor {dtype} {peak.value:.4g} FLOP/s exceeds the dense {ceiling:.4g}: quoted with sparsity?"
                 )
     half = machine.peak("tensor", "float16") or machine.peak("tensor", "bfloat16")
     eight = machine.peak("tensor", "float8")
-    if half is not None and eight is not None and eight.value > 2.3 * half.value and machine.vendor != "Intel":
+    if half is None or eight is None or machine.vendor == "Intel":
+        return wrong
+    if _comparable(half, eight) and eight.value > 2.3 * half.value:
         wrong.append(
             f"tensor float8 is {eight.value / half.value:.2f}x float16, dense parts have 2x: quoted with sparsity?"
         )
     return wrong
+
+
+def _comparable(one: Figure, other: Figure) -> bool:
+    """Whether both are measured or neither is: a measured rate beside a datasheet's says nothing of sparsity."""
+    return (one.source.kind == "measured") == (other.source.kind == "measured")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ridgepole.errors import BadInput
+from ridgepole.machine import catalog
 from ridgepole.machine.model import Figure, Machine
 
 _TEXTS = ("kind", "vendor", "architecture", "compute", "confidence", "memory_kind", "measured_of")
@@ -19,14 +21,25 @@ def text(machine: Machine) -> str:
 
 
 def write(machine: Machine, path: Path) -> None:
-    """Write the file whole or not at all. Raises BadInput where it cannot be written."""
+    """Write the file whole or not at all. Raises BadInput where it cannot be written, or would not load.
+
+    A file in the user's folder that does not load stops every later command, so none such is left there.
+    """
+    whole = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        whole = path.with_name(f".{path.name}.{os.getpid()}")
         whole.write_text(text(machine), encoding="utf-8")
+        catalog.read(whole)
         whole.replace(path)
     except OSError as error:
         raise BadInput(f"machine file {path} cannot be written: {error.strerror}") from None
+    except UnicodeEncodeError:
+        raise BadInput(f"machine file {path} cannot be written: a text of it is no Unicode") from None
+    except BadInput as error:
+        raise BadInput(f"not written: {str(error).replace(str(whole), str(path))}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            whole.unlink()
 
 
 def _lines(machine: Machine) -> Iterator[str]:
@@ -40,15 +53,17 @@ def _lines(machine: Machine) -> Iterator[str]:
     dram = machine.level("dram")
     if dram is not None and dram.bandwidth is not None:
         yield f"bandwidth = {_figure(dram.bandwidth)}"
-    if "link" in machine.links:
-        yield f"link = {_figure(machine.links['link'])}"
     if machine.power is not None:
         yield f"power = {_figure(machine.power)}"
     limits = {name: getattr(machine.limits, name) for name in machine.limits.__dataclass_fields__}
     yield from _table("limits", {name: figure for name, figure in limits.items() if figure is not None})
     yield from _table("peaks", {f"{unit} {dtype}": figure for (unit, dtype), figure in machine.peaks.items()})
+    if machine.links:
+        yield from _table("links", machine.links)
     for level in machine.memory:
-        held = {"capacity": level.capacity, "bandwidth": level.bandwidth, "latency": level.latency}
+        # The device memory's bandwidth stands in the row itself: in two places, one could be changed and not the other.
+        bandwidth = None if level is dram else level.bandwidth
+        held = {"capacity": level.capacity, "bandwidth": bandwidth, "latency": level.latency}
         yield from _table(f"levels.{level.name}", {what: figure for what, figure in held.items() if figure is not None})
     overheads = {name: getattr(machine.overheads, name) for name in machine.overheads.__dataclass_fields__}
     yield from _table("overheads", overheads)

@@ -44,6 +44,14 @@ class Ask:
     def constant(self, key: str) -> float:
         return tuning.constant(self.machine, key).value
 
+    def share(self, key: str) -> float:
+        """constant(key), a share of the peak that does this op's arithmetic; its own where that peak was measured."""
+        dtype = dtypes.peak_key(self.dtype)
+        if self.machine.peak("tensor", dtype) is None and self.machine.peak("vector", dtype) is None:
+            dtype = "float32"  # whose rate it runs at
+        own = f"{key} {dtype}"
+        return self.constant(own if tuning.known(self.machine, own) else key)
+
     @property
     def sms(self) -> int:
         return max(1, int(self.machine.limits.sms.value))

@@ -37,7 +37,7 @@ def decode(ask: Ask, a: Attention) -> Estimate:
     group = max(1, a.q_heads // max(1, a.kv_heads)) * a.q
     padded = ceil(group / 64) * 64 * 2.0 * a.kv * (a.d + a.d_v) * heads
     assert ask.peak
-    math = padded / (ask.peak * ask.constant("attention.rate"))
+    math = padded / (ask.peak * ask.share("attention.rate"))
     blocks = grid * ask.constant("attention.block") / ask.sms
     if blocks > max(math, travel):
         why = f"{grid:,} blocks of {a.kv:,} keys: starting them takes longer than reading their keys"
@@ -58,7 +58,7 @@ def prefill(ask: Ask, a: Attention) -> Estimate:
     blocks = tiles * columns
     steps = sum(_steps(a, tile) for tile in range(tiles)) * columns
     factor = 2.5 if a.backward else 1.0
-    per_sm = ask.peak / ask.sms * ask.constant("attention.rate")
+    per_sm = ask.peak / ask.sms * ask.share("attention.rate")
     step = factor * 2.0 * Q_TILE * KV_TILE * (a.d + a.d_v) / per_sm
     block = ask.constant("attention.block") * factor
     longest = _steps(a, tiles - 1) * step + block

@@ -148,8 +148,8 @@ def feed(ask: Ask, tile: Tile) -> float:
 def achieved(ask: Ask) -> float:
     """Share of peak that a large product reaches: power, not the pipeline, sets it on big GPUs."""
     if not on_tensor(ask):
-        return ask.constant("achieved.vector")
-    return ask.constant("achieved.fp8" if ask.dtype.startswith("float8") else "achieved.tensor")
+        return ask.share("achieved.vector")
+    return ask.share("achieved.fp8" if ask.dtype.startswith("float8") else "achieved.tensor")
 
 
 def on_tensor(ask: Ask) -> bool:
