@@ -92,6 +92,7 @@ def ridges(unit: Unit, dtype: str, among: frozenset[str] = frozenset()) -> tuple
         rate.value / machine.bandwidth
         for machine in catalog.load().values()
         if machine.kind == "gpu"
+        and not machine.measured_of
         and (not among or machine.name in among)
         and (rate := machine.peak(unit, dtype) or (machine.rate(unit, dtype) if unit == "vector" else None)) is not None
     ]
@@ -106,7 +107,7 @@ def suspects(names: Iterable[str], moved: Sequence[tuple[int, int]] = ()) -> fro
     is none of them.
     """
     text = "\n".join(names).lower()
-    gpus = [machine for machine in catalog.load().values() if machine.kind == "gpu"]
+    gpus = [machine for machine in catalog.load().values() if machine.kind == "gpu" and not machine.measured_of]
     possible = [machine for machine in gpus if _runs(text, machine)]
     fast = [m for m in possible if all(fits_in_time(nbytes, ns, m) for nbytes, ns in moved)]
     return frozenset(machine.name for machine in fast) if fast and len(fast) < len(gpus) else frozenset()

@@ -12,7 +12,7 @@ from ridgepole.kernels.device import Device, Launch, Run
 from ridgepole.kernels.prepare import Prepared, prepare
 from ridgepole.lab import timing
 from ridgepole.lab.timing import Method, Timing
-from ridgepole.machine import detect
+from ridgepole.machine import catalog, detect
 from ridgepole.machine.model import Machine, Unit
 
 SLACK = 1.03
@@ -118,7 +118,7 @@ class Bench:
         """Bytes a second that device memory cannot exceed, by the datasheet; None where only measurements are known."""
         if self.machine is None or self.on_cpu:
             return None
-        return self.machine.bandwidth * SLACK
+        return catalog.datasheet(self.machine).bandwidth * SLACK
 
     def most_flops(self, unit: Unit, dtype: str) -> float | None:
         """FLOP/s that cannot be exceeded: the datasheet's peak, or a CPU's cores x clock x its widest unit."""
@@ -126,7 +126,8 @@ class Bench:
             limits = self.device.limits
             halves = 2 if dtype == "float32" else 1 if dtype == "float64" else 32
             return limits.sms * limits.clock * VECTOR_FLOPS_A_CORE * halves * 2 if limits.clock else None
-        peak = self.machine.rate(unit, dtype) if self.machine is not None else None
+        # Not by an earlier measurement, which a better one may pass.
+        peak = catalog.datasheet(self.machine).rate(unit, dtype) if self.machine is not None else None
         return peak.value * SLACK if peak is not None else None
 
 
