@@ -41,7 +41,9 @@ def command(name: str | None, device: str | None, quick: bool, as_json: bool, ou
         with terminable():
             return _experiment(name, device, quick, as_json, outputs)
     except KeyboardInterrupt as error:
-        output.complain(f"{reason(error)} before there was a report; what was measured is kept in {_kept()}")
+        output.complain(
+            f"{reason(error)} before there was a report; rows measured until then, if any, are in {_kept()}"
+        )
         return EXITS[reason(error)]
 
 

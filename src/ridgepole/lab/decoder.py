@@ -13,6 +13,7 @@ from typing import Any
 
 EPSILON = 1e-5
 ROTARY_BASE = 500_000.0
+SEED = 0
 STANDARD_DEVIATION = 0.02
 """Of the weights: activations stay finite through every layer."""
 
@@ -69,7 +70,7 @@ class Decoder:
 
     def __init__(self, torch: Any, shape: Shape, device: str, dtype: Any) -> None:
         self.torch, self.shape, self.device, self.dtype = torch, shape, device, dtype
-        torch.manual_seed(0)
+        self._generator = torch.Generator(device=device).manual_seed(SEED)
         wide, narrow = shape.hidden, shape.kv_heads * shape.head
         self.embedding = self._random(shape.vocabulary, wide)
         self.layers = tuple(
@@ -94,7 +95,7 @@ class Decoder:
 
     def _random(self, *sizes: int) -> Any:
         empty = self.torch.empty(*sizes, device=self.device, dtype=self.dtype)
-        return empty.normal_(0.0, STANDARD_DEVIATION)
+        return empty.normal_(0.0, STANDARD_DEVIATION, generator=self._generator)
 
     def start(self, batch: int) -> State:
         """Sequences whose cache is full but for its last place."""

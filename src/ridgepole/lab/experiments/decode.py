@@ -49,15 +49,14 @@ def _rows(bench: Bench) -> Iterator[Row]:
     if shape is None:
         raise BadInput(f"{bench.device.name} has no room for one layer: {units.nbytes(_free(bench))} are free")
     bench.note(f"{units.nbytes(shape.parameters * dtypes.itemsize(name))} of weights")
-    with torch.no_grad():
-        model = Decoder(torch, shape, str(bench.device.torch), getattr(torch, name))
-        for batch in batches:
-            bench.note(f"batch {batch}")
-            yield from _batch(bench, model, whole, batch)
-        if bench.device.backend == "cuda":
-            # Last: what the profiler leaves behind slows launches.
-            for batch in dict.fromkeys((batches[0], batches[-1])):
-                yield _counted(bench, model, batch)
+    model = Decoder(torch, shape, str(bench.device.torch), getattr(torch, name))
+    for batch in batches:
+        bench.note(f"batch {batch}")
+        yield from _batch(bench, model, whole, batch)
+    if bench.device.backend == "cuda":
+        # Last: what the profiler leaves behind slows launches.
+        for batch in dict.fromkeys((batches[0], batches[-1])):
+            yield _counted(bench, model, batch)
 
 
 def _batches(bench: Bench) -> tuple[int, ...]:
@@ -291,7 +290,7 @@ register(
             Column("batch", "batch", "count"),
             Column("way", "way", "text"),
             Column("seconds", "a step", "s", bar=True),
-            Column("spread", "spread", "share"),
+            Column("spread", "spread", "share", extra=True),
             Column("tokens", "tokens/s", "count"),
             Column("bytes", "moves", "B"),
             Column("bandwidth", "bandwidth", "B/s"),
