@@ -51,7 +51,8 @@ class Bench:
             except RidgepoleError:
                 return None
         try:
-            return detect.local()
+            # Not an earlier measurement: experiments say what is reached of the datasheet, and it is the physical limit.
+            return catalog.datasheet(detect.local())
         except RidgepoleError:
             return None
 
@@ -118,7 +119,7 @@ class Bench:
         """Bytes a second that device memory cannot exceed, by the datasheet; None where only measurements are known."""
         if self.machine is None or self.on_cpu:
             return None
-        return catalog.datasheet(self.machine).bandwidth * SLACK
+        return self.machine.bandwidth * SLACK
 
     def most_flops(self, unit: Unit, dtype: str) -> float | None:
         """FLOP/s that cannot be exceeded: the datasheet's peak, or a CPU's cores x clock x its widest unit."""
@@ -126,8 +127,7 @@ class Bench:
             limits = self.device.limits
             halves = 2 if dtype == "float32" else 1 if dtype == "float64" else 32
             return limits.sms * limits.clock * VECTOR_FLOPS_A_CORE * halves * 2 if limits.clock else None
-        # Not by an earlier measurement, which a better one may pass.
-        peak = catalog.datasheet(self.machine).rate(unit, dtype) if self.machine is not None else None
+        peak = self.machine.rate(unit, dtype) if self.machine is not None else None
         return peak.value * SLACK if peak is not None else None
 
 
