@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ridgepole.kernels.cuda.counters import Counters
 from ridgepole.kernels.device import Device
 from ridgepole.lab.bench import Bench
 from ridgepole.lab.experiment import Result, Row
@@ -80,5 +81,27 @@ def test_scattered_reads_are_never_clearly_faster_than_those_in_order(conducted:
     assert "A CPU has no warps" in conducted("coalescing").meaning
 
 
-def test_the_array_is_past_the_last_level_cache(bench: Bench) -> None:
-    assert coalescing.elements(bench) * 4 >= min(4 * bench.last_cache, 4 * coalescing.MOST)
+def test_input_and_output_together_are_past_the_last_level_cache(bench: Bench) -> None:
+    assert 2 * coalescing.elements(bench) * 4 >= min(2 * bench.last_cache, 8 * coalescing.MOST)
+
+
+def test_the_counter_is_read_once_for_all_strides(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def count(name: str, *calls: tuple[int, int], device: str) -> tuple[Counters, ...]:
+        asked.append((name, device, *calls))
+        return tuple(Counters(coalescing.pieces(stride, 32) * 100.0, 100.0, 0.0) for _, stride in calls)
+
+    monkeypatch.setattr("ridgepole.kernels.cuda.counters.count", count)
+    bench = gpu_bench(device)
+    bench.device.backend = "cuda"  # type: ignore[misc]
+    counted, why = coalescing._counted_by_hardware(bench)
+    assert counted == {1: 4.0, 3: 12.0, 9: 32.0, 33: 32.0, 1025: 32.0} and why == ""
+    assert len(asked) == 1
+
+
+def test_a_counter_that_cannot_be_read_says_why(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ridgepole.kernels.cuda.counters.count", lambda *args, **kwargs: "no permission")
+    bench = gpu_bench(device)
+    bench.device.backend = "cuda"  # type: ignore[misc]
+    assert coalescing._counted_by_hardware(bench) == ({}, "no permission")

@@ -21,15 +21,17 @@ from ridgepole.machine import geometry
 STRIDES = (1, 3, 9, 33, 1025)
 SMALL = 1 << 13
 """A size at which each stride is checked whole."""
+COUNTED = 1 << 20
+"""The size at which the hardware counts: what a warp asks for does not depend on it."""
 LEAST, MOST, PAST_CACHE = 1 << 22, 1 << 27, 4
-"""The array holds so many last-level caches, between 16 and 512 MiB."""
+"""The array holds so many last-level caches (quick: one), between 16 and 512 MiB."""
 LINE = 64
 """Bytes of a CPU's cache line."""
 
 
 def elements(bench: Bench) -> int:
     """A power of two, well past the last-level cache."""
-    wanted = PAST_CACHE * bench.last_cache // ITEM
+    wanted = (1 if bench.quick else PAST_CACHE) * bench.last_cache // ITEM
     return min(MOST, 1 << max(LEAST, wanted - 1).bit_length()) if wanted > LEAST else LEAST
 
 
@@ -57,6 +59,7 @@ def grain_of(bench: Bench) -> int:
 def _rows(bench: Bench) -> Iterator[Row]:
     n, grain = elements(bench), grain_of(bench)
     bench.note(f"{n:,} elements")
+    counted, why = _counted_by_hardware(bench)
     shared = arrays.make(bench.device, n, 1)
     straight = None
     for stride in STRIDES:
@@ -64,12 +67,11 @@ def _rows(bench: Bench) -> Iterator[Row]:
         ready = arrays.ready(shared, "strided_copy", (SMALL, stride), _wanted(n, stride), stride)
         timing = bench.time(ready.run)
         straight = straight or timing.seconds
-        counted, why = _counter(bench, n, stride)
         rate = moved(stride, grain, n) / timing.seconds
         yield {
             "stride": stride,
             "pieces": pieces(stride, grain),
-            "counted": counted,
+            "counted": counted.get(stride),
             "useful": ready.bytes,
             "seconds": timing.seconds,
             "spread": timing.spread,
@@ -83,11 +85,19 @@ def _rows(bench: Bench) -> Iterator[Row]:
         del ready
 
 
-def _counter(bench: Bench, n: int, stride: int) -> tuple[float | None, str]:
-    """Sectors a request by the hardware's own counter; None with the reason where it cannot be had."""
+def _counted_by_hardware(bench: Bench) -> tuple[dict[int, float], str]:
+    """Sectors a request by stride, from the hardware's own counter; none, with the reason, where it cannot be had."""
     if bench.device.backend != "cuda":
-        return None, ""
-    return None, "the hardware's counter was not read"
+        return {}, ""
+    from ridgepole.kernels.cuda import counters
+
+    bench.note("the hardware's counter of sectors, by ncu")
+    found = counters.count(
+        "strided_copy", *((COUNTED, stride) for stride in STRIDES), device=bench.device.torch or "cuda"
+    )
+    if isinstance(found, str):
+        return {}, found
+    return {stride: each.sectors_a_request for stride, each in zip(STRIDES, found, strict=True)}, ""
 
 
 def _wanted(n: int, stride: int) -> arrays.Wanted:
@@ -175,7 +185,7 @@ register(
             Column("pieces", "sectors (lines)", "count"),
             Column("counted", "counted", "number"),
             Column("seconds", "time", "s"),
-            Column("spread", "spread", "share"),
+            Column("spread", "spread", "share", extra=True),
             Column("bandwidth", "useful", "B/s", bar=True),
             Column("moved", "moves", "B"),
             Column("moving", "moving", "B/s"),

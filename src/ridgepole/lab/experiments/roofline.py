@@ -347,9 +347,12 @@ register(
         question="Which of memory, arithmetic and overhead limits an operation here?",
         columns=(
             Column("name", "work", "text"),
+            Column("flops", "FLOP", "number", extra=True),
+            Column("bytes", "bytes", "B", extra=True),
             Column("intensity", "FLOP/B", "FLOP/B"),
             Column("seconds", "queued", "s"),
             Column("graph", "in a graph", "s"),
+            Column("spread", "spread", "share", extra=True),
             Column("rate", "rate", "FLOP/s"),
             Column("bandwidth", "bandwidth", "B/s"),
             Column("attainable", "attainable", "FLOP/s"),
