@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ridgepole.errors import Missing
+from ridgepole.kernels import watchdog
 from ridgepole.kernels.cuda import compiler
 from ridgepole.kernels.device import Buffer, Launch, Limits, Program, Refused, Run
 
@@ -195,7 +196,8 @@ class CUDA:
 
     def synchronize(self) -> None:
         try:
-            self._torch.cuda.synchronize(self._index)
+            with watchdog.waiting(f"what was queued on {self.name}"):
+                self._torch.cuda.synchronize(self._index)
         except RuntimeError as error:
             said = str(error).splitlines()[0]
             raise Refused(f"{self.name}: {said}; the device's context is lost, start again") from None
@@ -212,8 +214,31 @@ class CUDA:
         return float(start.elapsed_time(end)) * 1e-3
 
     def graph(self, run: Run, count: int) -> Callable[[], None] | None:
+        graph = self._captured(run, count, self._torch.cuda.CUDAGraph())
+
+        def replay() -> None:
+            graph.replay()
+
+        return replay
+
+    def kernels(self, run: Run) -> int | None:
+        """Kernels that run(0) launches: the kernel nodes of a graph of it. None where torch shows no graph (2.8 on)."""
+        try:
+            graph = self._torch.cuda.CUDAGraph(keep_graph=True)
+        except TypeError:
+            return None
+        self._captured(run, 1, graph)
+        driver, raw = self._driver, self._driver.CUgraph(int(graph.raw_cuda_graph()))
+        error, _, many = driver.cuGraphGetNodes(raw)
+        self._ask((error,))
+        error, nodes, _ = driver.cuGraphGetNodes(raw, many)
+        self._ask((error,))
+        wanted = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
+        return sum(bool(self._ask(driver.cuGraphNodeGetType(node)) == wanted) for node in nodes[:many])
+
+    def _captured(self, run: Run, count: int, graph: Any) -> Any:
+        """`graph` with run(0) … run(count - 1) in it, after one run on the side, as torch asks."""
         torch = self._torch
-        graph = torch.cuda.CUDAGraph()
         side = torch.cuda.Stream(self._index)
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -223,8 +248,4 @@ class CUDA:
         with torch.cuda.graph(graph):
             for i in range(count):
                 run(i)
-
-        def replay() -> None:
-            graph.replay()
-
-        return replay
+        return graph

@@ -157,7 +157,7 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
         ratio = f", {amount(top, 'bandwidth') / outer:.1f}x what memory gives" if outer else ""
         parts.append(
             f"Within the last-level cache {top['kernel']} moves {units.rate_bytes(amount(top, 'bandwidth'))}{ratio}, "
-            f"what starting {units.seconds(amount(top, 'seconds'))} of work costs being in it."
+            f"in {units.seconds(amount(top, 'seconds'))} a call, its start included."
         )
     return " ".join(parts) or "Nothing was measured that can be believed."
 

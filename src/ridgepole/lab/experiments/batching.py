@@ -217,7 +217,7 @@ register(
             Column("what", "what", "text"),
             Column("batch", "batch", "count"),
             Column("seconds", "time", "s", bar=True),
-            Column("spread", "spread", "share"),
+            Column("spread", "spread", "share", extra=True),
             Column("rate_rows", "rows/s", "count"),
             Column("flops", "rate", "FLOP/s"),
             Column("of_peak", "of peak", "share"),

@@ -8,9 +8,7 @@ stands in.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +17,7 @@ from ridgepole.errors import BadInput
 from ridgepole.kernels.device import Run
 from ridgepole.lab import timing
 from ridgepole.lab.bench import Bench, gate
-from ridgepole.lab.decoder import LLAMA_3_8B, SMALL, Decoder, Shape, State
+from ridgepole.lab.decoder import LLAMA_3_8B, SMALL, Decoder, Shape
 from ridgepole.lab.experiment import Axis, Column, Experiment, Picture, Row, Series, Value, register
 from ridgepole.lab.values import amount
 
@@ -54,7 +52,6 @@ def _rows(bench: Bench) -> Iterator[Row]:
         bench.note(f"batch {batch}")
         yield from _batch(bench, model, whole, batch)
     if bench.device.backend == "cuda":
-        # Last: what the profiler leaves behind slows launches.
         for batch in dict.fromkeys((batches[0], batches[-1])):
             yield _counted(bench, model, batch)
 
@@ -155,47 +152,15 @@ def _row(bench: Bench, model: Decoder, whole: Shape, batch: int, way: str, timed
 
 
 def _counted(bench: Bench, model: Decoder, batch: int) -> Row:
-    """The kernels of one eager step, as the profiler records them."""
+    """The kernels of one step."""
     bench.note("counting kernels")
     state = model.start(batch)
     row: dict[str, Value] = {"batch": batch, "way": COUNTED, "layers": model.shape.layers}
-    try:
-        kernels = launches(bench, model, state)
-    except RuntimeError as error:
-        said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        return {**row, "note": f"the profiler did not count the kernels ({said})"}
-    if not kernels:
-        return {**row, "note": "the profiler recorded no kernels (CUPTI needs permission): not counted"}
-    return {**row, "launches": kernels, "note": "kernels of one eager step, by torch.profiler"}
-
-
-def launches(bench: Bench, model: Decoder, state: State) -> int:
-    """Kernels that one step ran on the device."""
-    from torch.profiler import ProfilerActivity, profile
-
-    model.step(state)
-    bench.device.synchronize()
-    with _torn_down(), profile(activities=[ProfilerActivity.CUDA]) as recording:
-        model.step(state)
-        bench.device.synchronize()
-    return sum(
-        str(event.device_type()).endswith("CUDA") and not event.name().startswith(("Memcpy", "Memset"))
-        for event in recording.profiler.kineto_results.events()
-    )
-
-
-@contextmanager
-def _torn_down() -> Iterator[None]:
-    """Kineto lets go of CUPTI at the end, which would otherwise slow every later launch of the process."""
-    before = os.environ.get("TEARDOWN_CUPTI")
-    os.environ["TEARDOWN_CUPTI"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["TEARDOWN_CUPTI"]
-        else:
-            os.environ["TEARDOWN_CUPTI"] = before
+    count = getattr(bench.device, "kernels", None)
+    kernels = count(lambda i: model.step(state)) if count is not None else None
+    if kernels is None:
+        return {**row, "note": "this torch does not show its graphs, so kernels were not counted"}
+    return {**row, "launches": kernels, "note": "kernels of one step: the nodes of its graph"}
 
 
 def _meaning(rows: Sequence[Row], bench: Bench) -> str:

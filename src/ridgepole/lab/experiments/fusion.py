@@ -165,7 +165,7 @@ register(
             Column("way", "way", "text"),
             Column("method", "timed", "text"),
             Column("seconds", "time", "s", bar=True),
-            Column("spread", "spread", "share"),
+            Column("spread", "spread", "share", extra=True),
             Column("bandwidth", "bandwidth", "B/s"),
             Column("gain", "two / one", "ratio"),
             Column("note", "note", "text"),

@@ -202,7 +202,7 @@ register(
             Column("seconds", "a load", "s", bar=True),
             Column("cycles", "cycles", "cycles"),
             Column("raw_seconds", "with its address", "s"),
-            Column("spread", "spread", "share"),
+            Column("spread", "spread", "share", extra=True),
             Column("note", "note", "text"),
         ),
         rows=_rows,

@@ -254,7 +254,7 @@ register(
             Column("what", "what", "text"),
             Column("method", "timed", "text"),
             Column("seconds", "time", "s", bar=True),
-            Column("spread", "spread", "share"),
+            Column("spread", "spread", "share", extra=True),
             Column("device_seconds", "device", "s"),
             Column("idle", "idle", "share"),
             Column("count", "count", "count"),
