@@ -27,8 +27,10 @@ HELD = {name: INPUTS[name] * AT_ONCE[name] * ITEM for name in KERNELS}
 CACHE, MEMORY = "in cache", "memory"
 CACHE_SHARE = 2
 """All arrays of a kernel together take this part of the last-level cache: the rest is for whatever else runs."""
-PAST_CACHE = 2
-"""One array holds at least so many last-level caches, all of a kernel's twice or thrice that."""
+PAST_CACHE, QUICK_PAST_CACHE = 4, 2
+"""One array holds so many last-level caches, all of a kernel's twice or thrice that."""
+DOUBTED = 1.1
+"""On a CPU, a share of what was measured before from which one of the two measurements was disturbed."""
 LEAST, MOST = 1 << 22, 1 << 28
 """Elements of one array: at most 1 GiB, which is what a GPU gets."""
 MEMORY_SHARE = 8
@@ -41,7 +43,7 @@ NEAR = 0.97
 
 def elements(bench: Bench) -> int:
     """Elements of one array past the caches: a power of two."""
-    wanted = PAST_CACHE * bench.last_cache // ITEM
+    wanted = (QUICK_PAST_CACHE if bench.quick else PAST_CACHE) * bench.last_cache // ITEM
     if not bench.on_cpu and not bench.quick:
         wanted = MOST
     room = bench.device.limits.memory // MEMORY_SHARE // ITEM
@@ -144,6 +146,8 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
         if top is not None:
             share = amount(top, "of_known")
             of = f", {units.percent(share)} of {_source(bench)}" if share else ""
+            if bench.on_cpu and share > DOUBTED:
+                of += " (another program ran then, or this CPU has more cache than it reports)"
             said.append(f"the best {word}, {top['kernel']}, moves {units.rate_bytes(amount(top, 'bandwidth'))}{of}")
     parts = ["Memory: " + "; ".join(said) + "."] if said else []
     doubted = [str(row["kernel"]) for row in rows if row["note"]]
