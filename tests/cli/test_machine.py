@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ridgepole.machine import catalog
+from ridgepole.machine import catalog, writing
+from ridgepole.machine.measured import Measured, build
+from ridgepole.machine.model import Figure, MemoryLevel, Source
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -109,3 +111,32 @@ def test_doctor_tries_each_thing_and_says_so_on_stdout_alone(machine: Command, o
     assert checks["machine files"]["ok"] is False
     assert "mine.toml" in checks["machine files"]["detail"]
     assert all(check["fix"] for check in checks.values() if check["ok"] is False)
+
+
+def test_two_machines_are_compared_with_the_verdict_first(machine: Command) -> None:
+    done = machine("compare", "h100", "h200", COLUMNS="100")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("On H200 SXM, against H100 SXM: memory-bound work 1.43x")
+    document = json.loads(machine("compare", "h100", "h200", "--json").stdout)
+    assert [each["name"] for each in document["machines"]] == ["H100 SXM", "H200 SXM"]
+    assert document["ratios"]["dram bandwidth"] == pytest.approx(4.8 / 3.35)
+
+
+@pytest.mark.parametrize("names", [("h100", "h20x"), ("", "h100"), ("h100", "missing.toml")])
+def test_comparing_with_a_machine_that_is_none_is_one_line_and_exit_2(machine: Command, names: tuple[str, str]) -> None:
+    done = machine("compare", *names)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("ridgepole: ") and done.stderr.count("\n") == 1
+
+
+def test_a_measured_machine_is_listed_as_such_and_compared_by_its_own_name(machine: Command, own_home: Path) -> None:
+    base = catalog.find("h200")
+    here = Source("measured", "a test, 2026-12-01")
+    levels = {"dram": MemoryLevel("dram", "device", None, Figure(4.2e12, "B/s", here), None)}
+    writing.write(build(base, Measured(levels=levels)), own_home / "machines" / "h200.toml")
+    rows = [line.split() for line in machine("list").stdout.splitlines()]
+    assert ["H200", "SXM", "measured"] == next(row for row in rows if row[-1] == "measured")[:3]
+    assert next(row for row in rows if row[:2] == ["H200", "SXM"] and row[-1] != "measured")[-1] == "high"
+    assert machine("show", "h200").stdout.splitlines()[0].startswith("H200 SXM · NVIDIA")
+    assert "measured on H200 SXM, 2026-12-01" in machine("show", "h200-measured").stdout.splitlines()[0]
+    assert "87.5 % of its bandwidth" in machine("compare", "h200", "h200-measured").stdout

@@ -51,7 +51,7 @@ class Bench:
             except RidgepoleError:
                 return None
         try:
-            # Not an earlier measurement: experiments say what is reached of the datasheet, and it is the physical limit.
+            # Not an earlier measurement: experiments say what is reached of the datasheet, the physical limit.
             return catalog.datasheet(detect.local())
         except RidgepoleError:
             return None

@@ -140,7 +140,7 @@ def _latencies(bench: Bench, rows: Sequence[Row]) -> dict[str, MemoryLevel]:
 def _overheads(bench: Bench, notes: list[str]) -> dict[str, Figure]:
     bench.note("dispatch, launch, floor, gap, round trip, queue depth")
     try:
-        costs = host.measure(bench.device, bench.torch)
+        costs = host.measure(bench)
     except RidgepoleError as error:
         notes.append(f"what it costs to run at all was not measured: {error}")
         return {}

@@ -35,9 +35,7 @@ def build(base: Machine, found: Measured) -> Machine:
         raise ValueError(f"{base.name} is a measurement: build on {base.measured_of}")
     odd = {name: figure for name, figure in found.overheads.items() if not _plausible(figure)}
     overheads = {name: figure for name, figure in found.overheads.items() if name not in odd}
-    refused = tuple(
-        f"{name} came out at {f.value:.3g} {f.unit}: not believed, not kept" for name, f in odd.items()
-    )
+    refused = tuple(f"{name} came out at {f.value:.3g} {f.unit}: not believed, not kept" for name, f in odd.items())
     levels = {level.name: level for level in base.memory}
     for name, level in found.levels.items():
         before = levels.get(name, level)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ridgepole import units
+from ridgepole.machine import measured
 from ridgepole.machine.doctor import Check
 from ridgepole.machine.model import Figure, Machine
 
@@ -46,7 +47,8 @@ def render_list(machines: Iterable[Machine], *, width: int = 100, color: bool = 
 
 
 COLUMNS = ("memory\nGB", "bandwidth\nGB/s", "16-bit\nTFLOP/s", "fp32\nTFLOP/s", "ridge\nFLOP/B", "SMs", "trust")
-"""After the name. 16-bit is the matrix units' peak where there are any, and the ridge is its."""
+"""After the name. 16-bit is the matrix units' peak where there are any, and the ridge is its; the last is how far a
+datasheet's row is to be trusted, or that it was measured."""
 
 
 def _listed(machine: Machine) -> tuple[str, ...]:
@@ -63,7 +65,7 @@ def _listed(machine: Machine) -> tuple[str, ...]:
         units.number(plain.value / 1e12) if plain else "-",
         units.number(half.value / machine.bandwidth) if half else "-",
         "-" if sms.source.kind == "assumed" else f"{sms.value:.0f}",
-        machine.confidence,
+        "measured" if machine.measured_of else machine.confidence,
     )
 
 
@@ -71,7 +73,7 @@ def render_machine(machine: Machine, *, width: int = 100, color: bool = False) -
     """Every figure of a machine with its source, the memory ladder and the ridge points."""
     console, out = _console(width, color)
     said = " ".join(word for word in (machine.vendor, machine.architecture, machine.compute) if word)
-    console.print(Text(f"{machine.name} · {said} · {machine.confidence} confidence", style="bold"))
+    console.print(Text(" · ".join(each for each in (machine.name, said, _standing(machine)) if each), style="bold"))
     if machine.aliases:
         console.print(Text("also: " + ", ".join(machine.aliases), style="dim"))
     # The verdict first: peaks with their ridge points and the ladder; then every figure, its source by number.
@@ -97,6 +99,13 @@ def render_machine(machine: Machine, *, width: int = 100, color: bool = False) -
     for note in machine.notes:
         console.print(Text(f"note: {note}", style="dim"))
     return _trimmed(out)
+
+
+def _standing(machine: Machine) -> str:
+    if not machine.measured_of:
+        return f"{machine.confidence} confidence"
+    day = measured.when(machine)
+    return f"measured on {machine.measured_of}{f', {day}' if day else ''}"
 
 
 def _peaks(machine: Machine) -> Table:
