@@ -45,6 +45,27 @@ def test_any_note_source_and_figure_comes_back_the_same(
     assert read_back(machine, tmp_path_factory.mktemp("m") / "x.toml") == machine
 
 
+@given(name=TEXT.filter(lambda text: any(c.isascii() and c.isalnum() for c in text)), detail=TEXT.filter(str.strip))
+def test_any_name_comes_back_the_same_with_every_link_and_constant(
+    name: str, detail: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    base = catalog.find("h200")
+    source = Source("measured", detail)
+    machine = replace(
+        base,
+        name=f"x{name}",
+        aliases=(name, f"{name}-measured"),
+        measured_of="H200 SXM",
+        links={"link": Figure(4.5e11, "B/s", source), name: Figure(6.4e10, "B/s", source)},
+        tuning={name: Figure(0.97, "elements", source)},
+    )
+    assert read_back(machine, tmp_path_factory.mktemp("m") / "x.toml") == machine
+
+
+def test_a_figure_stands_in_one_place_of_the_file() -> None:
+    assert writing.text(catalog.find("h200")).count("4800000000000.0") == 1
+
+
 def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match=r"machine file .* cannot be written"):
