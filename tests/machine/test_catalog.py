@@ -97,7 +97,9 @@ def _capacity(machine: Machine, level: str) -> float | None:
 def test_fp8_is_twice_sixteen_bits_and_never_the_sparse_four_times() -> None:
     for machine in catalog.load().values():
         half, eight = machine.peak("tensor", "bfloat16"), machine.peak("tensor", "float8")
-        if half is not None and eight is not None and machine.name != "Gaudi 3":  # whose fp8 is as fast as its bf16
+        if machine.name == "Gaudi 3" or machine.measured_of:  # whose fp8 is as fast as its bf16; what was reached
+            continue
+        if half is not None and eight is not None:
             assert eight.value == pytest.approx(2 * half.value, rel=0.02), machine.name
 
 
@@ -283,4 +285,5 @@ def test_any_value_in_any_place_loads_or_is_refused_in_one_line(
         assert " object " not in str(error), "Python's own words for a slip of ours"
     else:
         for machine in machines:
-            assert all(figure.value > 0 for figure in figures(machine))
+            # A CPU launches nothing, in no time.
+            assert all(figure.value > 0 or (machine.kind == "cpu" and figure.value == 0) for figure in figures(machine))

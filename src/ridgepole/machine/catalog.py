@@ -174,7 +174,7 @@ def _machine(row: Table, family: Table) -> Machine:
         measured_of=str(row.get("measured_of", "")),
         tuning=MappingProxyType(
             {
-                key: _figure(value, str(value.get("unit", "1")), source)
+                key: _figure(value, str(value.get("unit", "1")) if isinstance(value, Mapping) else "1", source)
                 for key, value in {**family.get("tuning", {}), **row.get("tuning", {})}.items()
             }
         ),
