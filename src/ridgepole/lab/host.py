@@ -74,7 +74,7 @@ def kernels_of(torch: Any, replay: Callable[[], None]) -> tuple[float, float]:
 
     replay()
     torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CUDA]) as recording:
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as recording:
         replay()
         torch.cuda.synchronize()
     found = recording.profiler.kineto_results.events()

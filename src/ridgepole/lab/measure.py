@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from types import MappingProxyType
 
+from ridgepole import units
 from ridgepole.errors import RidgepoleError
 from ridgepole.lab import host, peaks
 from ridgepole.lab.bench import Bench
 from ridgepole.lab.conditions import conditions
-from ridgepole.lab.conduct import conduct_at, find
+from ridgepole.lab.conduct import INTERRUPTED, TERMINATED, conduct_at, find
 from ridgepole.lab.experiment import Row
+from ridgepole.lab.experiments.bandwidth import CACHE, MEMORY
 from ridgepole.lab.experiments.latency import cycles_at, named
+from ridgepole.lab.values import amount
 from ridgepole.machine import catalog, detect
 from ridgepole.machine.measured import SUFFIX, Measured, build
 from ridgepole.machine.model import Figure, Machine, MemoryLevel, Source
@@ -21,9 +24,6 @@ from ridgepole.price.undiscounted import constants
 
 LEVELS = {"L1": "shared", "L2": "l2", "L3": "llc", "HBM": "dram", "DRAM": "dram"}
 """What an experiment calls a level, and what a machine does."""
-WITHIN = 0.25
-"""Share of the last-level cache that a copy takes which measures it: two buffers, and room for what else runs."""
-ITEM = 4
 
 
 def measure(bench: Bench, *, full: bool = False) -> Machine:
@@ -44,32 +44,29 @@ def _how(bench: Bench, what: str) -> Source:
 def _cpu(bench: Bench) -> Machine:
     bench.note("bandwidth and products by torch's own kernels")
     here = detect.cpu(measure_again=True)
-    levels = _latencies(bench, _rows(bench, "latency"))
+    notes: list[str] = []
+    levels = _latencies(bench, _rows(bench, "latency", notes))
     memory = tuple(
         replace(level, latency=levels[level.name].latency) if level.name in levels else level for level in here.memory
     )
     first = levels.get("shared")
-    notes = (f"the first cache answers in {first.latency.value * 1e9:.2f} ns",) if first and first.latency else ()
+    said = (f"the first cache answers in {first.latency.value * 1e9:.2f} ns",) if first and first.latency else ()
     return replace(
         here,
         name=here.name + SUFFIX,
         aliases=("cpu-measured",),
         memory=memory,
-        notes=(*here.notes, *notes),
+        notes=(*here.notes, *said, *notes),
         measured_of=here.name,
     )
 
 
 def _gpu(bench: Bench, full: bool) -> Machine:
-    base = detect.local()
-    if base.measured_of:
-        base = catalog.find(base.measured_of)
+    base = catalog.datasheet(detect.local())
     notes: list[str] = []
     levels: dict[str, MemoryLevel] = {}
-    moved = _best(_rows(bench, "bandwidth"), bench.last_cache)
-    if moved is not None:
-        source = _how(bench, f"{moved['kernel']}, {float(moved['bytes'] or 0) / 1e9:.2f} GB a call, median")
-        levels["dram"] = MemoryLevel("dram", "device", None, Figure(float(moved["bandwidth"] or 0), "B/s", source))
+    for of, figure in _bandwidths(bench, notes):
+        levels[of] = MemoryLevel(of, "device", None, figure, None)
     rates = {}
     for peak in peaks.measure(bench):
         if peak.rate is None:
@@ -79,8 +76,8 @@ def _gpu(bench: Bench, full: bool) -> Machine:
         rates[peak.unit, peak.dtype] = Figure(peak.rate, "FLOP/s", source)
     overheads = _overheads(bench, notes)
     if full:
-        levels |= _latencies(bench, _rows(bench, "latency"))
-        levels["l2"] = replace(levels.get("l2", MemoryLevel("l2", "device")), bandwidth=_within_l2(bench))
+        for of, level in _latencies(bench, _rows(bench, "latency", notes)).items():
+            levels[of] = replace(levels.get(of, level), latency=level.latency)
     limits = bench.device.limits
     said = _how(bench, "the driver's report")
     found = build(
@@ -100,26 +97,30 @@ def _gpu(bench: Bench, full: bool) -> Machine:
     return replace(found, tuning=MappingProxyType(dict(constants(base, found))))
 
 
-def _rows(bench: Bench, name: str) -> Sequence[Row]:
+def _rows(bench: Bench, name: str, notes: list[str]) -> Sequence[Row]:
+    """The rows of an experiment; where it fails, none or those before, and a note. An interruption goes on up."""
     bench.note(f"lab {name}")
-    return conduct_at(bench, find(name)).rows
+    try:
+        result = conduct_at(bench, find(name))
+    except RidgepoleError as error:
+        notes.append(f"{name} was not measured: {error}")
+        return ()
+    if result.stopped in (INTERRUPTED, TERMINATED):
+        raise KeyboardInterrupt
+    if result.stopped:
+        notes.append(f"{name} ended early: {result.stopped}")
+    return result.rows
 
 
-def _best(rows: Sequence[Row], last_cache: int) -> Row | None:
-    """The row of the highest believed bandwidth whose bytes no cache holds."""
-    past = [
-        row for row in rows if row.get("bandwidth") and not row.get("note") and float(row["bytes"] or 0) > last_cache
-    ]
-    return max(past, key=lambda row: float(row["bandwidth"] or 0), default=None)
-
-
-def _within_l2(bench: Bench) -> Figure:
-    """B/s of copying back and forth within the last-level cache, as a graph so that launching is not in it."""
-    ready = bench.kernel("copy_wide", int(bench.last_cache * WITHIN) // (2 * ITEM))
-    timing = bench.time(ready.run, "graph")
-    return Figure(
-        ready.bytes / timing.seconds, "B/s", _how(bench, f"copy within {WITHIN:.0%} of it, as a graph, median")
-    )
+def _bandwidths(bench: Bench, notes: list[str]) -> Iterator[tuple[str, Figure]]:
+    """The highest believed bandwidth of device memory and, where the experiment copies within it, of the L2."""
+    rows = _rows(bench, "bandwidth", notes)
+    for of, where in (("dram", MEMORY), ("l2", CACHE)):
+        held = [row for row in rows if row["where"] == where and amount(row, "bandwidth") and not row["note"]]
+        if held:
+            best = max(held, key=lambda row: amount(row, "bandwidth"))
+            what = f"{best['kernel']}, {units.nbytes(amount(best, 'bytes'))} a call, {best['method']}, median"
+            yield of, Figure(amount(best, "bandwidth"), "B/s", _how(bench, what))
 
 
 def _latencies(bench: Bench, rows: Sequence[Row]) -> dict[str, MemoryLevel]:
