@@ -44,7 +44,7 @@ def _how(bench: Bench, what: str) -> Source:
 def _cpu(bench: Bench) -> Machine:
     bench.note("bandwidth and products by torch's own kernels")
     here = detect.cpu(measure_again=True)
-    notes: list[str] = []
+    notes = list(detect.crowded())
     levels = _latencies(bench, _rows(bench, "latency", notes))
     memory = tuple(
         replace(level, latency=levels[level.name].latency) if level.name in levels else level for level in here.memory
