@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The main job, end to end: explain traces taken on an H200, explain a live run on this machine, price the same step
-# on GPUs that are not here, and write the reports.  usage: examples/demo.sh OUTDIR
+# on GPUs that are not here, measure a matrix product's ladder, and write the reports.  usage: examples/demo.sh OUTDIR
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-demo-output}
@@ -25,5 +25,8 @@ run ridgepole price examples/configs/llama-3-8b.json --step decode --batch 1 --c
     -o "$out/price.json"
 run ridgepole price 'x * 2 + 1' -i x=4096x4096:bf16 --on h100 --mode eager --mode compiled
 
+# What this machine can do: real kernels, on its GPU or, through OpenCL, on its CPU.
+run ridgepole lab ladder --quick -o "$out/ladder.svg" -o "$out/ladder.md"
+
 printf '\nReports:\n'
-printf '  %s\n' "$out"/*.html
+printf '  %s\n' "$out"/*.html "$out"/*.svg
