@@ -50,11 +50,23 @@ def test_help_of_every_verb_does_without_torch() -> None:
     assert "torch" not in imported(code)
 
 
+def test_an_experiment_runs_without_a_stderr(own_home: Path) -> None:
+    code = (
+        "import sys; sys.stderr = None\nfrom ridgepole import api\nfrom ridgepole.errors import BadInput\n"
+        "def asked(name, **options): raise BadInput('it was asked')\napi.lab = asked\n"
+        "from ridgepole.cli.main import main\nmain(['lab', 'latency'])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 2
+
+
 BAD: Sequence[tuple[Sequence[str], str]] = [
     (["why", "nothing.json"], "no file"),
     (["why", "nothing"], "no file and not module:function"),
     (["why", "."], "directory"),
     (["why", os.devnull], "not a regular file"),
+    (["lab", "-o", "x.json"], "none is named"),
+    (["lab", "numbers", "-o", "x.json"], "none is named"),
+    (["lab", "latency", "--device", "opencl:"], "no device is called 'opencl:'"),
     (["price", "x * 2", "--on", "h100"], "x"),
     (["price", "x *", "-i", "x=4:f32", "--on", "h100"], ""),
     (["price", "x * 2", "-i", "x=4xq:f32", "--on", "h100"], "4xq"),

@@ -33,6 +33,13 @@ def machine(own_home: Path, tmp_path: Path) -> Command:
     return run
 
 
+def test_a_folder_as_output_is_refused_before_the_measuring(machine: Command, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").mkdir()
+    done = machine("measure", "-o", "x.toml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "ridgepole: x.toml cannot be written: it is a folder\n"
+
+
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_the_list_shows_every_machine_with_whole_figures(machine: Command, width: int) -> None:
     done = machine("list", COLUMNS=str(width))

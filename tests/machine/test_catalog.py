@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -226,6 +227,18 @@ def test_a_users_file_that_does_not_load_is_named_and_ours_need_none(
         catalog.load()
     monkeypatch.setenv("RIDGEPOLE_HOME", str(tmp_path))
     assert "H100 SXM" in catalog.load()
+
+
+@pytest.mark.parametrize("what", ["pipe", "device"])
+@pytest.mark.timeout(20)
+def test_a_machine_file_that_may_never_end_is_refused(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "mine.toml"
+    if what == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(os.devnull)
+    with pytest.raises(BadInput, match=r"mine\.toml cannot be read: it is not a regular file"):
+        catalog.read(path)
 
 
 def test_a_machine_that_is_there_twice_is_refused(tmp_path: Path) -> None:

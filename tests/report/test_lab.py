@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ridgepole.errors import BadInput
+from ridgepole.errors import BadInput, Missing
 from ridgepole.lab.experiment import Axis, Column, Picture, Result, Series
 from ridgepole.report import lab_text, lab_write, picture
 
@@ -134,3 +135,18 @@ def test_what_cannot_be_written_is_one_line_before_anything_is_measured(name: st
 def test_no_picture_of_nothing_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="has no picture"):
         lab_write.write(made(picture=None), tmp_path / "x.svg")
+
+
+def test_a_folder_is_refused_before_the_measuring(tmp_path: Path) -> None:
+    (tmp_path / "x.json").mkdir()
+    with pytest.raises(BadInput, match="it is a folder"):
+        lab_write.check(tmp_path / "x.json")
+
+
+def test_a_picture_without_matplotlib_is_refused_before_the_measuring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(Missing, match="a picture needs matplotlib"):
+        lab_write.check(tmp_path / "x.svg")
+    lab_write.check(tmp_path / "x.json")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ridgepole.cli import completing, output
-from ridgepole.errors import BadInput
+from ridgepole.errors import BadInput, RidgepoleError
 
 if TYPE_CHECKING:
     from ridgepole.lab.experiment import Result
@@ -31,6 +30,8 @@ def command(name: str | None, device: str | None, quick: bool, as_json: bool, ou
 
     "numbers" are the figures every reader should know, computed and not measured.
     """
+    if outputs and name in (None, "numbers"):
+        raise BadInput(f"-o {outputs[0]}: it writes what an experiment measured, and none is named; use --json")
     if name is None:
         return _list(as_json)
     if name == "numbers":
@@ -59,13 +60,15 @@ def _experiment(name: str, device: str | None, quick: bool, as_json: bool, outpu
 
     for path in outputs:
         lab_write.check(Path(path))
-    result = api.lab(name, device=device, quick=quick, note=output.note if sys.stderr.isatty() else lambda line: None)
+    result = api.lab(
+        name, device=device, quick=quick, note=output.note if output.terminal(err=True) else lambda line: None
+    )
     failed = []
     for path in outputs:
         try:
             lab_write.write(result, Path(path))
             output.note(f"wrote {path}")
-        except BadInput as error:
+        except RidgepoleError as error:
             failed.append(str(error))
     if as_json:
         output.say(json.dumps(lab_text.document(result), indent=1, allow_nan=False) + "\n")

@@ -82,6 +82,8 @@ def measure(full: bool, device: str | None, output_file: str | None, as_json: bo
     path = Path(output_file) if output_file is not None else None
     if path is not None and (path.suffix != ".toml" or not path.absolute().parent.is_dir()):
         raise BadInput(f"{output_file}: a machine file ends in .toml and lies in a folder that exists")
+    if path is not None and path.is_dir():
+        raise BadInput(f"{output_file} cannot be written: it is a folder")
     found = api.measure_machine(device=device, full=full, note=output.note)
     written = api.keep_machine(found, path)
     if as_json:

@@ -136,9 +136,9 @@ def open_device(name: str | None = None) -> Device:
     """
     known = sorted(backends.all().values(), key=lambda backend: backend.order)
     if name is not None:
-        wanted, _, index = ("opencl" if name == "cpu" else name).partition(":")
+        wanted, colon, index = ("opencl" if name == "cpu" else name).partition(":")
         chosen = backends.find(wanted)
-        if chosen is None or not (index or "0").isdecimal():
+        if chosen is None or (colon and not index.isdecimal()):
             said = ", ".join(backend.name for backend in known)
             raise BadInput(f"no device is called {name!r}: use one of {said}, with an index as in cuda:1, or cpu")
         return _opened(chosen, int(index or 0))

@@ -119,6 +119,9 @@ def find(name: str) -> Machine:
 
 def read(path: Path) -> tuple[Machine, ...]:
     """The machines of one file. Raises BadInput for what is not TOML, misses a figure or fails a range check."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        # A pipe or a device may never end.
+        raise BadInput(f"machine file {path} cannot be read: it is not a regular file")
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -13,11 +13,15 @@ ENDINGS = (*picture.ENDINGS, ".json", ".md", ".txt")
 
 
 def check(path: Path) -> None:
-    """Raises BadInput for an ending that no renderer writes, or a folder that is not there."""
+    """Before any long work: raises BadInput for what cannot be written after it, Missing for a picture that cannot."""
     if path.suffix.lower() not in ENDINGS:
-        raise BadInput(f"{path.name}: its ending names no format; use one of {', '.join(ENDINGS)}")
+        raise BadInput(f"{str(path)!r}: its ending names no format; use one of {', '.join(ENDINGS)}")
     if not path.absolute().parent.is_dir():
         raise BadInput(f"{path}: there is no folder {path.parent} to write it in")
+    if path.is_dir():
+        raise BadInput(f"{path} cannot be written: it is a folder")
+    if path.suffix.lower() in picture.ENDINGS:
+        picture.check()
 
 
 def write(result: Result, path: Path) -> None:

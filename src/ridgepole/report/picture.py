@@ -16,14 +16,21 @@ SIZE = (8.0, 4.5)
 INK = ("#1f5fa8", "#c8501e", "#2f7d4f", "#7b4fa3", "#8a6d1a", "#3d8f99", "#a8324a", "#555555")
 
 
-def draw(picture: Picture, path: Path) -> None:
-    """Write `picture` to `path`. Raises Missing without matplotlib, BadInput where the file cannot be written."""
+def check() -> None:
+    """Raises Missing without matplotlib."""
     try:
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise Missing(f"a picture needs matplotlib ({error}): pip install 'ridgepole[lab]'") from None
+
+
+def draw(picture: Picture, path: Path) -> None:
+    """Write `picture` to `path`. Raises Missing without matplotlib, BadInput where the file cannot be written."""
+    check()
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     # The same picture gives the same bytes: no date, no random identifiers.
     with rc_context({"svg.hashsalt": "ridgepole", "svg.fonttype": "none", "font.size": 10}):
         figure = Figure(figsize=SIZE, layout="constrained")
