@@ -13,7 +13,6 @@ from ridgepole.lab.experiment import Row
 from ridgepole.lab.peaks import Peak
 from ridgepole.machine import catalog, detect
 from ridgepole.machine.model import Machine
-
 from tests.lab.made import GPUBench, Pretended
 
 BANDWIDTH: tuple[Row, ...] = (
