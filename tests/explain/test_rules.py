@@ -216,3 +216,14 @@ def test_unknown_time_asks_for_the_machine_or_the_shapes() -> None:
 def test_what_takes_far_longer_than_its_floor_is_not_slow_for_being_small() -> None:
     # 100 floors each: something else holds them up.
     assert "kernel-floor" not in found(launched_one_by_one(100, 103_000, 100_000), FLOOR)
+
+
+def test_an_op_priced_on_a_cpu_is_called_by_its_name() -> None:
+    call = Call("aten::mul", (Tensor((4096, 4096), "float32"), 2))
+    spans = (Span(0, 0, 6_000_000, "op", "aten::mul", op=0),)
+    lanes, window = (Lane("cpu", "", "main thread"),), Window(0, 6_000_000, "all")
+    timeline = Timeline("predicted", "made", spans, lanes, (op(call),), window, (DeviceInfo("cpu"),))
+    ledger = account(timeline, None, {0: replace(MEMORY, t_memory=5e-3)})
+    (finding,) = [f for f in findings.find(ledger, timeline, None) if f.id == "memory-bound"]
+    assert finding.summary.startswith("mul (aten::mul) is memory-bound")
+    assert finding.evidence["family"] == "elementwise"

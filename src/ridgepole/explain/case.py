@@ -60,7 +60,9 @@ class Case:
         window = self.timeline.window
         for index, work in self.ledger.work.items():
             span = self.timeline.spans[index]
-            if lanes[span.lane].device != self.device.device or span.end < window.start or span.start > window.end:
+            # A price on a CPU has no stream for it: its ops lie on the thread itself, whose lane names no device.
+            device = lanes[span.lane].device or "cpu"
+            if device != self.device.device or span.end < window.start or span.start > window.end:
                 continue
             yield span, work
 
