@@ -106,6 +106,15 @@ def test_a_picture_is_an_svg_with_its_words_as_text(drawn: Picture, tmp_path: Pa
     assert all(str(name) in words for series in drawn.series if series.style == "bars" for name in series.x)
 
 
+def test_a_legend_lies_under_the_plot_where_it_hides_nothing(tmp_path: Path) -> None:
+    bars = tuple(Series(name, ("a", "b"), (1.0, 1.0), "bars") for name in ("reported", "of peak"))
+    picture.draw(Picture("Bars", Axis("", "text"), Axis("share", "share"), bars), tmp_path / "x.svg")
+    found = ElementTree.parse(tmp_path / "x.svg").getroot().iter("{http://www.w3.org/2000/svg}text")
+    height = {text.text: float(text.get("y") or 0) for text in found}
+    assert height["reported"] > height["0 %"]
+    assert height["of peak"] > height["0 %"]
+
+
 def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
         picture.draw(ROOFS, tmp_path / name)

@@ -75,7 +75,8 @@ def _axes(axes: Any, picture: Picture) -> None:
     axes.grid(True, axis="y", color="#e5e5e5", linewidth=0.7)
     axes.set_axisbelow(True)
     if len(picture.series) > 1:
-        axes.legend(frameon=False, fontsize=9)
+        # Under the plot: over it, a legend hides bars.
+        axes.figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9)
 
 
 def _bars(axes: Any, series: Any, index: int, many: int, ink: str) -> None:
