@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from ridgepole import units
 from ridgepole.kernels.device import Device
+from ridgepole.lab.bench import Bench
 from ridgepole.lab.experiment import Result, Row
 from ridgepole.lab.experiments import bandwidth
 from tests.lab.made import gpu_bench
@@ -67,6 +69,12 @@ def test_too_few_resident_threads_are_too_few_bytes(device: Device) -> None:
 def test_a_plain_variant_as_good_as_the_best_is_said_to_be(device: Device) -> None:
     rows = [row("copy", 4.18e12), row("copy_wide", 4.2e12)]
     assert "Plain copy, one thread an element, is as good" in bandwidth._meaning(rows, gpu_bench(device))
+
+
+def test_on_a_cpu_the_share_is_of_a_rate_that_torch_reached(bench: Bench) -> None:
+    said = bandwidth._meaning([row("add", 1e9), row("copy", 1e9)], bench)
+    assert bench.machine is not None
+    assert f"of the {units.rate_bytes(bench.machine.bandwidth)} that torch's own copy or sum reached" in said
 
 
 def test_nothing_believed_is_said(device: Device) -> None:

@@ -33,6 +33,8 @@ def test_it_runs_on_the_cpu_or_says_why_it_has_no_meaning_there(
     assert any(keys & set(row) for row in result.rows) or not result.rows
     if result.rows:
         assert result.picture is None or result.picture.series
+    else:
+        assert not result.notes
 
 
 @pytest.mark.parametrize("name", sorted(experiments.all()))

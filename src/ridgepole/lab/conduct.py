@@ -125,7 +125,8 @@ def _result(bench: Bench, experiment: Experiment, rows: Sequence[Row], meaning: 
         conditions=conditions(bench.device),
         picture=experiment.picture(rows, bench) if rows else None,
         stopped=stopped,
-        notes=experiment.notes,
+        # They explain the table's columns: without one there is nothing to explain.
+        notes=experiment.notes if rows else (),
     )
 
 

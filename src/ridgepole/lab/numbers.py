@@ -104,7 +104,7 @@ def _grid(h100: Machine) -> Row:
     return Row(
         "its grid at 256 threads",
         values,
-        f"{g.grid:,} blocks; {g.blocks_per_sm} a SM; {g.wave:,} a wave; {g.waves:.2f} → {-(-g.grid // g.wave)} waves, "
+        f"{g.grid:,} blocks; {g.blocks_per_sm} an SM; {g.wave:,} a wave; {g.waves:.2f} → {-(-g.grid // g.wave)} waves, "
         f"{g.full_waves} full",
     )
 
@@ -211,7 +211,7 @@ def _waves(h100: Machine) -> tuple[Row, ...]:
             Row(
                 f"waves, 128x128 tiles, n={n}",
                 values,
-                f"{t.tiles} tiles, {t.waves} wave{'s' if t.waves > 1 else ''}, SM {t.sm_efficiency:.0%}, "
+                f"{t.tiles:,} tiles, {t.waves} wave{'s' if t.waves > 1 else ''}, SM {t.sm_efficiency:.0%}, "
                 f"useful {t.useful:.0%}, overall {t.overall:.0%}",
             )
         )

@@ -82,7 +82,7 @@ def _lines(p: Priced, predicted: Run) -> Table:
     add("ledger", *_ledger(predicted))
     add("launch", _launch(p))
     for g in p.geometry[:3]:
-        said = f"{g.op}: {g.elements:,} in {g.grid:,} blocks of {g.block}, {g.blocks_per_sm} a SM"
+        said = f"{g.op}: {g.elements:,} in {g.grid:,} blocks of {g.block}, {g.blocks_per_sm} an SM"
         add("spread", f"{said}: {words.waves(g.waves)} of {g.wave:,}")
     travel = f"{units.nbytes(p.bytes)} / {units.rate_bytes(p.bandwidth)} = {units.seconds(p.travel_seconds)}"
     add("travel", travel)

@@ -169,8 +169,8 @@ def _meaning(rows: Sequence[Row], bench: Bench) -> str:
 def _source(bench: Bench) -> str:
     if bench.machine is None:
         return "what is known"
-    said = "what torch's own copy or sum reached" if bench.on_cpu else "the datasheet's"
-    return f"{said} {units.rate_bytes(bench.machine.bandwidth)}"
+    said = "the {} that torch's own copy or sum reached" if bench.on_cpu else "the datasheet's {}"
+    return said.format(units.rate_bytes(bench.machine.bandwidth))
 
 
 def _plain(rows: Sequence[Row], bench: Bench, word: str) -> str:
@@ -235,8 +235,8 @@ register(
             Column("spread", "spread", "share", extra=True),
             Column("bandwidth", "bandwidth", "B/s", bar=True),
             Column("of_known", "of known", "share"),
-            Column("threads", "threads a SM", "count", extra=True),
-            Column("in_flight", "loads in flight a SM", "B"),
+            Column("threads", "threads an SM", "count", extra=True),
+            Column("in_flight", "loads in flight an SM", "B"),
             Column("note", "note", "text"),
         ),
         rows=_rows,

@@ -136,7 +136,7 @@ register(
             Column("intensity", "FLOP/B", "FLOP/B"),
             Column("asked", "asks", "B"),
             Column("seconds", "time", "s"),
-            Column("asked_rate", "asks", "B/s", bar=True),
+            Column("asked_rate", "asks a second", "B/s", bar=True),
             Column("factor", "of memory", "ratio"),
             Column("note", "note", "text"),
         ),
