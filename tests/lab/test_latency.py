@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ridgepole.kernels.device import Device
+from ridgepole.lab.bench import Bench
+from ridgepole.lab.conduct import conduct_at, find
 from ridgepole.lab.experiment import Result, Row
 from ridgepole.lab.experiments import latency
 from tests.lab.made import gpu_bench
@@ -75,6 +78,16 @@ def test_what_was_not_run_is_no_level(device: Device) -> None:
     rows = [{**point(1 << 20, 10.0), "seconds": None, "cycles": None, "note": "not run"}]
     assert "no working set was measured" in latency._meaning(rows, gpu_bench(device))
     assert latency._picture(rows, gpu_bench(device)).series[0].x == ()
+
+
+def test_memory_is_chased_however_long_the_caches_took(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server's last-level cache of 300 MB took all the time there was, and memory had no latency."""
+    monkeypatch.setattr(latency, "QUICK_BUDGET", 0.0)
+    monkeypatch.setattr(latency, "CPU_PAST", 2)
+    rows = conduct_at(bench, find("latency")).rows
+    chased = [row for row in rows if row["level"] is None]
+    assert [row["seconds"] is not None for row in chased] == [False] * (len(chased) - 1) + [True]
+    assert [row["level"] for row in rows if row.get("summary")] == ["DRAM"]
 
 
 def test_each_level_has_a_row_and_is_slower_than_the_one_before(conducted: Callable[[str], Result]) -> None:

@@ -20,7 +20,7 @@ GPU_LINE, CPU_LINE = 128, 64
 """Bytes of a cache line."""
 SMALLEST = 1 << 10
 GPU_MOST, CPU_PAST = 1 << 30, 4
-"""The largest working set: 1 GiB on a GPU; on a CPU so many last-level caches."""
+"""The largest working set: 1 GiB on a GPU; on a CPU so many last-level caches, or a quarter of its memory."""
 WITHIN, NEAR = 4, 2
 """Working sets an octave within the last-level cache, and up to NEAR of them; beyond, one."""
 STEPS, FEW_STEPS = 1 << 16, 1 << 18
@@ -32,7 +32,7 @@ SEEN = 2
 REPEATS, LONG = 5, 0.1
 """How often a chase is timed; only twice where it takes longer than LONG seconds."""
 BUDGET, QUICK_BUDGET = 20.0, 4.0
-"""Seconds from which no further working set is begun."""
+"""Seconds from which no further working set is begun but the largest: without it there is no latency of memory."""
 REGISTER_STEPS = 100_000
 SHARED = 4096
 """Elements of the chase in shared memory."""
@@ -67,11 +67,13 @@ def _rows(bench: Bench) -> Iterator[Row]:
         shared = bench.kernel("chase_shared", SHARED, 1, REGISTER_STEPS)
         yield {**_loads(bench, shared, REGISTER_STEPS), "level": "shared", "bytes": SHARED * ITEM, "note": ""}
     line = CPU_LINE if bench.on_cpu else GPU_LINE
-    most = CPU_PAST * bench.last_cache if bench.on_cpu else min(GPU_MOST, bench.device.limits.memory // 8)
+    memory = bench.device.limits.memory
+    most = min(CPU_PAST * bench.last_cache, memory // 4) if bench.on_cpu else min(GPU_MOST, memory // 8)
     budget = QUICK_BUDGET if bench.quick else BUDGET
     points: list[Row] = []
-    for size in sizes(SMALLEST, most, bench.last_cache, bench.quick):
-        if time.monotonic() - begun > budget:
+    chased = sizes(SMALLEST, most, bench.last_cache, bench.quick)
+    for size in chased:
+        if time.monotonic() - begun > budget and size != chased[-1]:
             note = f"not run: more than {units.seconds(budget)} had passed"
             yield {"level": None, "bytes": size, "seconds": None, "cycles": None, "raw_seconds": None, "note": note}
             continue
