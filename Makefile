@@ -32,6 +32,7 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python bench/reading.py
 	$(BIN)/python bench/coverage.py
+	$(BIN)/python bench/pricing.py
 
 clean:
 	rm -rf $(VENV) $(DEMO)

@@ -32,7 +32,7 @@ def main() -> None:
 def calls() -> Iterator[Row]:
     """Every call that fits, each once."""
     seen = set()
-    drawn = (row for turn in range(DRAWS) for row in _all(random.Random(SEED + turn)))
+    drawn = (row for turn in range(DRAWS) for row in once(random.Random(SEED + turn)))
     for family, call, inputs, extra in drawn:
         held = sum(_elements(spec["shape"]) * SIZE[spec["dtype"]] for spec in inputs.values())
         row = {"family": family, "call": call, "inputs": inputs, **extra}
@@ -66,7 +66,8 @@ def _t(dtype: str, *shape: int, **more: Any) -> Row:
 Drawn = tuple[str, str, dict[str, Row], Row]
 
 
-def _all(draw: random.Random) -> Iterator[Drawn]:
+def once(draw: random.Random) -> Iterator[Drawn]:
+    """Every family drawn once, larger calls among them than fit a GPU."""
     yield from _pointwise(draw)
     yield from _reductions(draw)
     yield from _rows(draw)

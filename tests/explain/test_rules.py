@@ -175,6 +175,31 @@ def test_fp32_products_on_the_vector_units_want_the_tensor_cores() -> None:
     assert "67.0 TFLOP/s" in finding.summary and "495 TFLOP/s" in finding.summary
 
 
+def test_a_64_product_has_too_few_tiles_for_the_machine() -> None:
+    from ridgepole.attribute.work import kernel_work
+
+    # 2.62 µs on an H200 (torch.mm, bf16, in a graph): 0.2 TFLOP/s of 989.
+    timeline = product(64, "bfloat16", 2.62e-6)
+    machine = catalog.find("h200")
+    ledger = account(timeline, machine, kernel_work(timeline, machine))
+    finding = {f.id: f for f in findings.find(ledger, timeline, machine)}["small-matmul"]
+    assert "64 x 64 x 64 is 1 tile of 64x64 for 132 SMs and 200 GFLOP/s" in finding.summary
+    assert (finding.fix, finding.gain_ns) == ("none", 0)
+
+
+def test_equal_small_products_want_one_batched_product() -> None:
+    from ridgepole.attribute.work import kernel_work
+
+    square = Tensor((64, 64), "bfloat16")
+    timeline = replace(launched_one_by_one(100, 10_000, 2_600), ops=(op(Call("aten::mm", (square, square))),))
+    machine = catalog.find("h200")
+    ledger = account(timeline, machine, kernel_work(timeline, machine))
+    found = {f.id: f for f in findings.find(ledger, timeline, machine)}
+    # 100 tiles fit the 132 SMs at once: 100 x 2.6 µs becomes one time 2.6 µs.
+    assert found["small-matmul"].gain_ns == 99 * 2_600
+    assert "kernel-floor" not in found
+
+
 def synced() -> Timeline:
     """A kernel, `.item()` that waits for it, 400 µs of nothing queued, then the next kernel."""
     spans = (

@@ -10,7 +10,7 @@ from ridgepole import units
 from ridgepole.attribute.ledger import DeviceLedger, KernelWork, Ledger
 from ridgepole.machine.model import Machine
 from ridgepole.timeline.model import Span, Timeline
-from ridgepole.work.op import Cost, Op, Unpriced
+from ridgepole.work.op import Cost, Gemm, Op, Unpriced
 
 GRAPH_GAP = 0.5e-6
 """Seconds between two kernels of a graph where the machine's figure is not known (assumed)."""
@@ -74,6 +74,13 @@ class Case:
         """What that op asks for, where a formula knows."""
         op = self.op(span)
         return None if op is None or isinstance(op.cost, Unpriced) else op.cost
+
+    def small_product(self, span: Span, work: KernelWork) -> Gemm | None:
+        """A matrix product's sizes, if its time is neither its arithmetic nor its bytes: it is too small for a GPU."""
+        cost = self.cost(span)
+        if cost is None or cost.family != "matmul" or work.cause != "kernel-floor" or self.on_cpu:
+            return None
+        return cost.detail if isinstance(cost.detail, Gemm) else None
 
     @cached_property
     def kernels(self) -> int:

@@ -209,9 +209,9 @@ def _doubt(machine: Machine) -> float:
 def _issue(index: int, op: Op, time: KernelTime | Unpriced, which: str, dispatch: float, machine: Machine) -> Issue:
     if isinstance(time, Unpriced):
         return Issue(index, op.operator, round(dispatch * NS), (), syncs=op.syncs)
+    dispatch *= _share_of(op, time, machine)
     if not time.kernels:
-        cheap = dispatch * tuning.constant(machine, "dispatch.view").value
-        return Issue(index, op.operator, round(cheap * NS), (), syncs=op.syncs)
+        return Issue(index, op.operator, round(dispatch * NS), (), syncs=op.syncs)
     gap = 0.0 if machine.kind == "cpu" else machine.overheads.graph_gap.value
     # A kernel's time reaches to the next one's start; what runs is that less the gap.
     whole = float(getattr(time, which))
@@ -221,6 +221,13 @@ def _issue(index: int, op: Op, time: KernelTime | Unpriced, which: str, dispatch
     spread = time.spread
     info = Launch(grid=(spread.grid, 1, 1), block=(spread.block, 1, 1)) if spread else None
     return Issue(index, op.operator, round(dispatch * NS), durations, _kind(op), op.syncs, info)
+
+
+def _share_of(op: Op, time: KernelTime, machine: Machine) -> float:
+    """What an op's dispatch takes of a plain one's: a view less, a product, whose library chooses a kernel, more."""
+    family = "" if isinstance(op.cost, Unpriced) else op.cost.family
+    key = f"dispatch.{family if time.kernels else 'view'}"
+    return tuning.constant(machine, key).value if tuning.known(machine, key) else 1.0
 
 
 def _kind(op: Op) -> Kind:

@@ -1,6 +1,10 @@
-"""Matrix products that run far below the roof, and the reason: alignment, or the tensor cores left off."""
+"""Matrix products that run far below the roof, and the reason: alignment, tensor cores left off, or too few tiles."""
 
 from __future__ import annotations
+
+from collections import defaultdict
+from math import ceil
+from statistics import median
 
 from ridgepole import units
 from ridgepole.attribute.ledger import KernelWork
@@ -17,6 +21,9 @@ POOR = 0.6
 """Share of the roof under which a misaligned product is worth padding."""
 REACHED = 0.7
 """Assumed share of the roof that an aligned product of the same size reaches."""
+
+SMALLEST_TILE = 64
+"""Rows and columns of a small output tile: blocks that a small product cannot have more of."""
 
 
 def _products(case: Case) -> list[tuple[Span, KernelWork, Cost, Gemm]]:
@@ -122,3 +129,50 @@ def tensor_cores_off(case: Case) -> Finding | None:
         upper_bound=False,
         evidence={"calls": len(slow), "ns": ns},
     )
+
+
+@rule("small-matmul")
+def small_matmul(case: Case) -> Finding | None:
+    """Products with too few tiles for the SMs. Gain: equal ones as one batched product, in as few waves as it takes."""
+    alike: defaultdict[Gemm, list[int]] = defaultdict(list)
+    for span, work in case.spans:
+        gemm = case.small_product(span, work)
+        if gemm is not None:
+            alike[gemm].append(span.ns)
+    ns = sum(sum(times) for times in alike.values())
+    if case.machine is None or case.share(ns) < LEAST_SHARE:
+        return None
+    sms = max(1, int(case.machine.limits.sms.value))
+    gemm, times = max(alike.items(), key=lambda item: sum(item[1]))
+    after = sum(ceil(len(of) * _blocks(g) / sms) * median(of) for g, of in alike.items())
+    gain = max(0, round(ns - after))
+    count = sum(len(of) for of in alike.values())
+    each = median(times)
+    blocks, flops = _blocks(gemm), 2 * gemm.m * gemm.n * gemm.k * gemm.batch
+    shape = f"{gemm.m} x {gemm.n} x {gemm.k}" + (f", {gemm.batch} of them," if gemm.batch > 1 else "")
+    return Finding(
+        id="small-matmul",
+        fix="batch" if gain else "none",
+        summary=(
+            f"{units.percent(case.share(ns))} of this window went to {count:,} matrix product"
+            f"{'s' if count > 1 else ''} too small for the machine: {shape} is {blocks:,} tile"
+            f"{'s' if blocks > 1 else ''} of {SMALLEST_TILE}x{SMALLEST_TILE} for {sms} SMs and "
+            f"{units.rate_flops(flops / each * 1e9)}; starting the kernel and walking k once takes its "
+            f"{units.nanoseconds(round(each))}, not the arithmetic."
+        ),
+        fix_summary=f"equal ones as one batched product: {case.change(gain)}" if gain else "",
+        how="stack the operands for one torch.bmm, or make one wider linear; one small product alone is at its floor",
+        gain_ns=gain,
+        after_ns=case.window - gain,
+        arithmetic=(
+            f"{units.nanoseconds(ns)} of {count:,} apart - {units.nanoseconds(round(after))} in whole waves of {sms}"
+            if gain
+            else ""
+        ),
+        upper_bound=True,
+        evidence={"calls": count, "ns": ns, "m": gemm.m, "n": gemm.n, "k": gemm.k, "tiles": blocks, "sms": sms},
+    )
+
+
+def _blocks(gemm: Gemm) -> int:
+    return ceil(gemm.m / SMALLEST_TILE) * ceil(gemm.n / SMALLEST_TILE) * gemm.batch

@@ -11,6 +11,8 @@ from ridgepole.work.op import Attention
 
 Q_TILE = 128
 KV_TILE = 128
+OVERLAP = 3
+"""How far parts of a kernel hide each other: 1 adds them up, infinity takes the largest."""
 DECODE = 16
 """Query positions up to which the kernel is a decode: it splits the keys, not the queries."""
 
@@ -26,29 +28,42 @@ def attention(ask: Ask) -> Estimate:
 
 
 def decode(ask: Ask, a: Attention) -> Estimate:
-    """floor + the keys and values at the bandwidth that the splits reach, + a pass that joins the splits."""
-    travel = ask.travel(ask.cost.bytes, ask.constant("attention.dram"))
+    """start + the keys and values from memory, their products and the blocks' own starts, partly at the same time."""
+    assert ask.peak
     heads = a.batch * a.kv_heads
     splits = max(1, min(ceil(ask.sms / heads), ceil(a.kv / KV_TILE)))
-    join = ask.constant("attention.join") if splits > 1 else 0.0
-    start = ask.floor + ask.constant("attention.start") + join
     grid = heads * splits
-    # Grouped queries share their keys' tile, padded to its 64 rows; a block has its own start, however short its keys.
+    travel = ask.travel(ask.cost.bytes, ask.constant("attention.dram"))
+    # Grouped queries share their keys' tile, padded to its 64 rows.
     group = max(1, a.q_heads // max(1, a.kv_heads)) * a.q
     padded = ceil(group / 64) * 64 * 2.0 * a.kv * (a.d + a.d_v) * heads
-    assert ask.peak
     math = padded / (ask.peak * ask.share("attention.rate"))
-    blocks = grid * ask.constant("attention.block") / ask.sms
-    if blocks > max(math, travel):
-        why = f"{grid:,} blocks of {a.kv:,} keys: starting them takes longer than reading their keys"
-        return Estimate(start + blocks, "rows", why, grid, 128)
-    if math > travel:
-        return Estimate(start + math, unit(ask), "few queries fill a tile of 64", grid, 128)
-    return Estimate(start + travel, "dram", f"keys and values once, {splits} splits", grid, 128)
+    block = ask.constant("attention.block")
+    blocks = max(0.0, grid / ask.sms - 1) * block
+    walk = a.kv / splits * ask.constant("attention.pace")
+    start = ask.floor + ask.constant("attention.decode") + (ask.constant("attention.join") if splits > 1 else 0.0)
+    seconds = start + block + overlapped(blocks, math, max(travel, walk))
+    most = max(blocks, math, travel, walk)
+    if most == blocks:
+        why = f"{grid:,} blocks of {a.kv / splits:,.0f} keys: starting them takes longer than reading their keys"
+        return Estimate(seconds, "rows", why, grid, 128)
+    if most == math:
+        return Estimate(seconds, unit(ask), "few queries fill a tile of 64", grid, 128)
+    if most == walk:
+        return Estimate(seconds, "rows", f"each block walks {a.kv / splits:,.0f} keys alone", grid, 128)
+    return Estimate(seconds, "dram", f"keys and values once, {splits} splits", grid, 128)
+
+
+def overlapped(*parts: float) -> float:
+    """Seconds of parts that hide each other in part: more than the largest, less than their sum."""
+    return float(sum(part**OVERLAP for part in parts) ** (1 / OVERLAP))
 
 
 def prefill(ask: Ask, a: Attention) -> Estimate:
-    """Query tiles in waves over the SMs; each walks its keys (half of them, if causal) and starts and ends once."""
+    """Query tiles over the SMs; each walks its keys (half of them, if causal), and loads and stores its own rows.
+
+    A tile's first loads and last stores hide behind nothing, so the bytes come on top of the products.
+    """
     assert ask.peak
     tiles = ceil(a.q / Q_TILE)
     columns = a.batch * a.q_heads
@@ -59,22 +74,22 @@ def prefill(ask: Ask, a: Attention) -> Estimate:
     steps = sum(_steps(a, tile) for tile in range(tiles)) * columns
     factor = 2.5 if a.backward else 1.0
     per_sm = ask.peak / ask.sms * ask.share("attention.rate")
-    step = factor * 2.0 * Q_TILE * KV_TILE * (a.d + a.d_v) / per_sm
+    step = factor * 2.0 * Q_TILE * min(KV_TILE, a.kv) * (a.d + a.d_v) / per_sm
     block = ask.constant("attention.block") * factor
     longest = _steps(a, tiles - 1) * step + block
     spread = (steps * step + blocks * block) / ask.sms
     # Causal tiles differ in length, so SMs share them out; equal tiles come in whole waves.
     waves = ceil(blocks / ask.sms)
     math = max(longest, spread if a.causal else waves * longest)
-    travel = ask.travel(ask.cost.bytes)
-    start = ask.floor + ask.constant("attention.start")
+    travel = ask.travel(ask.cost.bytes, ask.constant("attention.edges"))
+    seconds = ask.floor + ask.constant("attention.start") + math + travel
     if travel > math:
-        return Estimate(start + travel, "dram", "bytes at achieved bandwidth", blocks, 128, 1)
+        return Estimate(seconds, "dram", "bytes at achieved bandwidth", blocks, 128, 1)
     ideal = ask.cost.flops / ask.peak
     if ideal < 0.3 * math:
         why = f"{blocks:,} query tiles of {Q_TILE} on {ask.sms} SMs, {_steps(a, tiles - 1)} key steps each"
-        return Estimate(start + math, "waves", why, blocks, 128, 1)
-    return Estimate(start + math, unit(ask), f"{blocks:,} query tiles, {waves} waves", blocks, 128, 1)
+        return Estimate(seconds, "waves", why, blocks, 128, 1)
+    return Estimate(seconds, unit(ask), f"{blocks:,} query tiles, {waves} waves", blocks, 128, 1)
 
 
 def _steps(a: Attention, tile: int) -> int:

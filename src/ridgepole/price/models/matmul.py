@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
@@ -35,10 +34,11 @@ VECTOR_TILES = tuple(
 """The same for fp32 and fp64 on the vector units."""
 
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 32)
+PARTIAL_BYTES = 2
+"""Device-memory bytes of a part of an element: 4 written and 4 read, three quarters of them in the L2."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """One way to run a product. `compute`: seconds of its waves; `extra`: of adding the parts of a split k.
 
     `waves`: begun; `paid`: as many waves' time as it takes, the last one's idle time being partly shared out.
@@ -102,45 +102,74 @@ def product(ask: Ask, g: Gemm) -> Estimate:
 
 def best(ask: Ask, g: Gemm, slow: float = 1.0) -> Plan:
     """The fastest plan over the candidate tiles and splits."""
+    use = _use(ask, g, slow)
     tiles = TENSOR_TILES if on_tensor(ask) else VECTOR_TILES
-    return min((_plan(ask, g, tile, split, slow) for tile in tiles for split in _splits(ask, g, tile)), key=_order)
+    return min((_plan(g, use, tile, split) for tile in tiles for split in _splits(g, use, tile)), key=_order)
 
 
 def _order(plan: Plan) -> tuple[float, int, int]:
     return (plan.seconds, plan.split, -plan.tile.m * plan.tile.n)
 
 
-def _splits(ask: Ask, g: Gemm, tile: Tile) -> tuple[int, ...]:
+class Use(NamedTuple):
+    """What every plan of one product shares: the machine's figures (FLOP/s of an SM, seconds) and the bytes' time."""
+
+    sms: int
+    rate: float
+    feed: float
+    pace: float
+    wave: float
+    quantum: float
+    reach: float
+    ramp: float
+    travel: float
+    join: float
+    part: float
+
+
+def _use(ask: Ask, g: Gemm, slow: float) -> Use:
+    assert ask.peak
+    return Use(
+        sms=ask.sms,
+        rate=ask.peak / ask.sms * achieved(ask) * slow,
+        feed=ask.constant("gemm.feed" if on_tensor(ask) else "gemm.feed_vector"),
+        pace=ask.constant("gemm.pace"),
+        wave=ask.constant("gemm.wave"),
+        quantum=ask.constant("gemm.quantum"),
+        reach=ask.sms * ask.constant("gemm.reach"),
+        ramp=ask.ramp(ask.cost.bytes, ask.constant("gemm.ramp")),
+        travel=ask.cost.bytes / (ask.machine.bandwidth * ask.constant("gemm.dram")),
+        join=ask.constant("gemm.split"),
+        part=PARTIAL_BYTES * g.m * g.n * g.batch / ask.bandwidth,
+    )
+
+
+def _splits(g: Gemm, use: Use, tile: Tile) -> tuple[int, ...]:
     """Splits of k that make sense: only while the tiles leave SMs idle, and each part keeps some depth."""
     tiles = ceil(g.m / tile.m) * ceil(g.n / tile.n) * g.batch
-    if tiles >= ask.sms:
+    if tiles >= use.sms:
         return (1,)
-    return tuple(s for s in SPLITS if s == 1 or (tiles * s <= 2 * ask.sms and g.k >= 256 * s))
+    return tuple(s for s in SPLITS if s == 1 or (tiles * s <= 2 * use.sms and g.k >= 256 * s))
 
 
-def _plan(ask: Ask, g: Gemm, tile: Tile, split: int, slow: float) -> Plan:
-    assert ask.peak
+def _plan(g: Gemm, use: Use, tile: Tile, split: int) -> Plan:
     tiles = ceil(g.m / tile.m) * ceil(g.n / tile.n) * g.batch
     blocks = tiles * split
-    waves = ceil(blocks / ask.sms)
-    rate = ask.peak / ask.sms * achieved(ask) * feed(ask, tile) * slow
+    waves = ceil(blocks / use.sms)
     depth = ceil(g.k / split)
     # Persistent kernels share out some of the last wave's idle time; none of the first.
-    exact = max(1.0, blocks / ask.sms)
-    counted = exact + (waves - exact) * ask.constant("gemm.quantum")
-    compute = counted * (2.0 * tile.m * tile.n * depth / rate + ask.constant("gemm.wave"))
-    reach = min(1.0, blocks / (ask.sms * ask.constant("gemm.reach")))
-    memory = ask.ramp(ask.cost.bytes, ask.constant("gemm.ramp")) + ask.cost.bytes / (
-        ask.machine.bandwidth * ask.constant("gemm.dram") * reach
-    )
-    partial = 2.0 * 4 * g.m * g.n * g.batch * split / ask.bandwidth if split > 1 else 0.0
-    extra = ask.constant("gemm.split") + partial / 4 if split > 1 else 0.0
+    exact = max(1.0, blocks / use.sms)
+    counted = exact + (waves - exact) * use.quantum
+    # A block walks k step by step, and no step is shorter than its loads' way to the matrix unit.
+    step = max(2.0 * tile.m * tile.n / (use.rate * feed(use.feed, tile)), use.pace)
+    compute = counted * (depth * step + use.wave)
+    memory = use.ramp + use.travel / min(1.0, blocks / use.reach)
+    extra = use.join + use.part * split if split > 1 else 0.0
     return Plan(tile, split, tiles, waves, counted, compute, memory, extra)
 
 
-def feed(ask: Ask, tile: Tile) -> float:
+def feed(weight: float, tile: Tile) -> float:
     """How well a tile feeds the unit, against the largest: operands grow with its sides, work with its area."""
-    weight = ask.constant("gemm.feed" if on_tensor(ask) else "gemm.feed_vector")
     largest = 1 + weight * (1 / 128 + 1 / 256)
     return largest / (1 + weight * (1 / tile.m + 1 / tile.n))
 
