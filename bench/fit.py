@@ -258,7 +258,9 @@ def main() -> None:
         return
     for name in options.names or SECTIONS:
         gpus = SECTIONS[name] if name in SECTIONS else relatives(name)
-        values = fitted(gpus, catalog.find(GPUS[gpus[0]]), options.evaluations)
+        # A machine may have constants of its own; a fit begins at its architecture's.
+        start = replace(catalog.find(GPUS[gpus[0]]), tuning={})
+        values = fitted(gpus, start, options.evaluations)
         print(f"{name}: fitted to {', '.join(gpus)}: {values}")
         for gpu in gpus if name in SECTIONS else (name,):
             for family, of in heldout(gpu, values).items():

@@ -15,7 +15,7 @@ from ridgepole.machine.model import Machine
 from ridgepole.price import tuning
 from ridgepole.price.bound import physical
 from ridgepole.price.flags import Flags
-from ridgepole.price.kernel import KernelTime, kernel_time, model
+from ridgepole.price.kernel import KernelTime, kernel_time, model, overlapped
 from ridgepole.work.op import Attention, Call, Cost, Family, Gemm, Op, Rows, Tensor, Unpriced
 
 MakeOp = Callable[..., Op]
@@ -174,3 +174,8 @@ def test_every_constant_has_a_source_and_a_machine_may_have_its_own(h100: Machin
     assert tuning.constant(replace(h100, tuning={"achieved.dram": own}), "achieved.dram").value == 0.5
     with pytest.raises(KeyError):
         tuning.constant(h100, "no.such.constant")
+
+
+@given(st.lists(st.floats(0, 1e3), min_size=1, max_size=4))
+def test_parts_that_overlap_take_no_less_than_the_largest_and_no_more_than_their_sum(parts: list[float]) -> None:
+    assert max(parts) * (1 - 1e-12) <= overlapped(*parts) <= sum(parts) * (1 + 1e-12)

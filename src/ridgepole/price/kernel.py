@@ -120,6 +120,16 @@ class Ask:
         return elements * self.constant(key) / self.lanes
 
 
+OVERLAP = 3
+"""How far parts of a kernel hide each other: 1 adds them up, infinity takes the largest. Fitted to linears."""
+
+
+def overlapped(*parts: float) -> float:
+    """Seconds of parts that hide each other in part: no less than the largest, no more than their sum."""
+    most = max(parts)
+    return most * sum((part / most) ** OVERLAP for part in parts) ** (1 / OVERLAP) if most else 0.0
+
+
 Model = Callable[[Ask], Estimate]
 
 model: Registry[Model] = Registry("kernel model", "ridgepole.price.models")

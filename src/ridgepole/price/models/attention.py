@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
-from ridgepole.price.kernel import Ask, Estimate, model
+from ridgepole.price.kernel import Ask, Estimate, model, overlapped
 from ridgepole.price.models.matmul import plain, unit
 from ridgepole.work.op import Attention
 
 Q_TILE = 128
 KV_TILE = 128
-OVERLAP = 3
-"""How far parts of a kernel hide each other: 1 adds them up, infinity takes the largest."""
 DECODE = 16
 """Query positions up to which the kernel is a decode: it splits the keys, not the queries."""
 
@@ -52,11 +50,6 @@ def decode(ask: Ask, a: Attention) -> Estimate:
     if most == walk:
         return Estimate(seconds, "rows", f"each block walks {a.kv / splits:,.0f} keys alone", grid, 128)
     return Estimate(seconds, "dram", f"keys and values once, {splits} splits", grid, 128)
-
-
-def overlapped(*parts: float) -> float:
-    """Seconds of parts that hide each other in part: more than the largest, less than their sum."""
-    return float(sum(part**OVERLAP for part in parts) ** (1 / OVERLAP))
 
 
 def prefill(ask: Ask, a: Attention) -> Estimate:

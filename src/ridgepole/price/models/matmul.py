@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import NamedTuple
 
-from ridgepole.price.kernel import Ask, Estimate, model
+from ridgepole.price.kernel import Ask, Estimate, model, overlapped
 from ridgepole.work.op import Gemm
 
 ALIGNED = 16
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        return max(self.compute, self.memory) + self.extra
+        return overlapped(self.compute, self.memory) + self.extra
 
 
 @model("matmul")
