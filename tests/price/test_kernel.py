@@ -96,6 +96,13 @@ def test_fp32_products_run_on_the_vector_units_unless_tf32_is_allowed(h200: Mach
     assert 2 * 8192**3 / tf32.seconds == pytest.approx(409e12, rel=0.1)
 
 
+def test_a_64_product_takes_its_start_and_one_walk_along_k(h200: Machine, product: MakeOp) -> None:
+    time = timed(product(64, 64, 64), h200)
+    # 2.62 us in a graph on an H200: 0.2 TFLOP/s of 989.
+    assert time.limit in ("waves", "launch floor")
+    assert time.seconds == pytest.approx(2.62e-6, rel=0.25)
+
+
 def test_a_skinny_product_takes_its_bytes_and_a_start(h200: Machine, product: MakeOp) -> None:
     time = timed(product(1, 28672, 4096), h200)
     assert time.limit == "dram"
