@@ -14,6 +14,9 @@ into `truth/left_out.json`.
 85th percentile of the fit rows, so that 80 % of others lie inside; a GPU that nobody measured gets that of left-out
 GPUs.
 
+A fit begins at the constants of the table. A left-out GPU may have had a part in those, so its fit is free of its rows
+but not of where they led the search.
+
 A constant is found by Nelder and Mead's simplex over logarithms; what is made small is the size of log(price /
 measured), a row's held to 0.7 so that a few rows of another kernel do not bend the rest.
 """
@@ -217,7 +220,7 @@ def write(section: str, values: Mapping[str, float], source: str) -> None:
         line = f'"{key}" = {{ value = {value:g}, unit = "{unit[1]}", source = "{source}" }}'
         body, replaced = re.subn(rf'^"{re.escape(key)}" = .*$', line, body, flags=re.MULTILINE)
         if not replaced:
-            body = body.rstrip("\n") + f"\n{line}\n"
+            body = body.rstrip("\n") + ("\n" if body.strip() else "") + f"{line}\n"
     TABLE.write_text(before + head + "\n" + body + cut + after, encoding="utf-8")
 
 

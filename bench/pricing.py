@@ -16,7 +16,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -35,6 +35,17 @@ def timed(run: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     result = run()
     return time.perf_counter() - start, result
+
+
+def figures(prices: Sequence[Any], base: float, captured: float, priced: float) -> dict[str, float]:
+    """Ops and seconds of a case: on fake tensors alone, captured, priced."""
+    return {
+        "ops": sum(p.dispatches for p in prices),
+        "fake": base,
+        "capture": captured,
+        "price": priced,
+        "unpriced": sum(len(p.unpriced) for p in prices),
+    }
 
 
 def many(count: int) -> dict[str, float]:
@@ -63,13 +74,7 @@ def many(count: int) -> dict[str, float]:
         base, _ = timed(fake)
     captured, programs = timed(lambda: [expression.from_row(row).capture() for row in rows])
     priced, prices = timed(lambda: [price(p, machine, "graph") for p in programs])
-    return {
-        "ops": sum(p.dispatches for p in prices),
-        "fake": base,
-        "capture": captured,
-        "price": priced,
-        "unpriced": sum(len(p.unpriced) for p in prices),
-    }
+    return figures(prices, base, captured, priced)
 
 
 def drawn(count: int) -> list[dict[str, Any]]:
@@ -109,13 +114,7 @@ def decode(_: int) -> dict[str, float]:
         base, _ = timed(made("cpu"))
     captured, program = timed(lambda: capture(None, name="decode", prepare=lambda: (made("cuda"), (), {})))
     priced, prices = timed(lambda: [price(program, machine, mode) for mode in MODES])
-    return {
-        "ops": sum(p.dispatches for p in prices),
-        "fake": base,
-        "capture": captured,
-        "price": priced,
-        "unpriced": sum(len(p.unpriced) for p in prices),
-    }
+    return figures(prices, base, captured, priced)
 
 
 CASES = {"many": many, "decode": decode}
@@ -128,9 +127,9 @@ def main() -> None:
     parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.case:
-        figures = CASES[options.case](options.calls)
+        found = CASES[options.case](options.calls)
         unit = 1 if sys.platform == "darwin" else 1024
-        print(json.dumps({**figures, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}))
+        print(json.dumps({**found, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}))
         return
     rows = {}
     for case, name in (("many", f"{options.calls:,} calls"), ("decode", f"decode, 70B, {' + '.join(MODES)}")):
